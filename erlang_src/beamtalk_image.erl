@@ -1,0 +1,84 @@
+%% @doc The façade of the image: what it holds, emptying it, removing a class everywhere, log level.
+-module(beamtalk_image).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([info/0, clear/1, class_removed/2, sync/0, version/0]).
+-export_type([info/0]).
+
+-type info() :: #{
+    version := binary(),
+    nif := loaded | {not_loaded, term()},
+    allocated_bytes := non_neg_integer(),
+    extensions := #{atom() => non_neg_integer()},
+    xref := #{atom() => non_neg_integer()},
+    protocols := #{atom() => non_neg_integer()}
+}.
+
+%% @doc What the image holds: counts, the version of the last change, and bytes, for each registry. Cost: one walk over
+%% everything, on a dirty scheduler.
+-spec info() -> info().
+info() ->
+    case beamtalk_image_nif:load_error() of
+        none ->
+            #{
+                version => version(),
+                nif => loaded,
+                allocated_bytes => beamtalk_image_nif:allocated(),
+                extensions => maps:from_list(beamtalk_image_nif:extension_counts()),
+                xref => maps:from_list(beamtalk_image_nif:xref_counts()),
+                protocols => maps:from_list(beamtalk_image_nif:protocol_counts())
+            };
+        Reason ->
+            #{version => version(), nif => {not_loaded, Reason}, allocated_bytes => 0,
+                extensions => #{}, xref => #{}, protocols => #{}}
+    end.
+
+%% @doc Empties one registry, leaving it open. Conformance answers go with any of them.
+-spec clear(extensions | xref | protocols) -> ok.
+clear(extensions) ->
+    ok = beamtalk_image_nif:extension_clear(),
+    beamtalk_protocol_registry:invalidate_conforms_cache();
+clear(xref) ->
+    ok = beamtalk_image_nif:xref_clear(),
+    beamtalk_protocol_registry:invalidate_conforms_cache();
+clear(protocols) ->
+    beamtalk_image_nif:protocol_clear().
+
+%% @doc Takes a removed class out of every registry: its rows, the extensions on both of its sides, the protocols of
+%% its module, its uses. Each registry changes in one step, all are done on return, and rows of others, such as their
+%% references to the class, stay. A registry that is away is left out.
+-spec class_removed(Name :: atom(), Module :: module()) -> ok.
+class_removed(Name, Module) when is_atom(Name), is_atom(Module) ->
+    Tag = beamtalk_image_names:class_tag(Name),
+    lists:foreach(fun(Step) -> attempt(Name, Step) end, [
+        fun() -> beamtalk_extensions:purge_class(Name) end,
+        fun() -> beamtalk_extensions:purge_class(Tag) end,
+        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Name) end) end,
+        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Tag) end) end,
+        fun() -> beamtalk_protocol_registry:unregister_uses(Name) end,
+        fun() -> beamtalk_protocol_registry:unregister_protocol(Module) end
+    ]).
+
+attempt(Name, Step) ->
+    try
+        ok = Step()
+    catch
+        Class:Reason ->
+            ?LOG_WARNING("removing class ~tp from a registry failed: ~tp:~tp", [Name, Class, Reason],
+                #{domain => [beamtalk, runtime]}),
+            ok
+    end.
+
+%% @doc Waits until background indexing handed in before this call is done.
+-spec sync() -> ok.
+sync() ->
+    beamtalk_image_indexer:sync().
+
+%% @doc The version of the application.
+-spec version() -> binary().
+version() ->
+    case application:get_key(beamtalk_image, vsn) of
+        {ok, Version} -> list_to_binary(Version);
+        undefined -> <<"unknown">>
+    end.

@@ -1,0 +1,65 @@
+%% @doc Reads the sends out of extension sources, away from whoever registers them.
+%%
+%% The definition row of an extension stands before `register/5' returns; asking the compiler for its sends may take
+%% seconds, so it happens here, one at a time, and an answer about an extension that has been replaced is dropped.
+-module(beamtalk_image_indexer).
+-behaviour(gen_server).
+
+-export([start_link/0, index/3, sync/0]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+%% Jobs waiting at once. One that finds the queue full is done by its caller, which slows whoever floods it.
+-define(LONGEST_QUEUE, 10_000).
+
+%% @private
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Has the sends of one version of an extension indexed. Without the helper process, or with its queue full,
+%% the caller does it.
+-spec index(atom(), atom(), pos_integer()) -> ok.
+index(ClassKey, Selector, Version) ->
+    case accepts_work() of
+        true -> gen_server:cast(?MODULE, {index, ClassKey, Selector, Version});
+        false -> beamtalk_extensions:index_sends(ClassKey, Selector, Version)
+    end.
+
+%% @doc Waits until everything handed in before this call is done. Without the helper process nothing is pending.
+-spec sync() -> ok.
+sync() ->
+    case whereis(?MODULE) of
+        undefined -> ok;
+        Pid -> gen_server:call(Pid, sync, infinity)
+    end.
+
+%% @private
+-spec init([]) -> {ok, []}.
+init([]) ->
+    {ok, []}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), []) -> {reply, ok | {error, unknown_request}, []}.
+handle_call(sync, _From, []) ->
+    {reply, ok, []};
+handle_call(_Request, _From, []) ->
+    {reply, {error, unknown_request}, []}.
+
+%% @private
+-spec handle_cast(term(), []) -> {noreply, []}.
+handle_cast({index, ClassKey, Selector, Version}, []) ->
+    ok = beamtalk_extensions:index_sends(ClassKey, Selector, Version),
+    {noreply, []};
+handle_cast(_Other, []) ->
+    {noreply, []}.
+
+accepts_work() ->
+    case whereis(?MODULE) of
+        undefined ->
+            false;
+        Pid ->
+            case process_info(Pid, message_queue_len) of
+                {message_queue_len, Length} -> Length < ?LONGEST_QUEUE;
+                undefined -> false
+            end
+    end.

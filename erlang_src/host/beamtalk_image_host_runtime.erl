@@ -1,0 +1,114 @@
+%% @doc The host adapter for a real `beamtalk_runtime'. It depends on nothing at compile time: a host function that
+%% does not exist, or whose server is away, degrades as each clause says.
+-module(beamtalk_image_host_runtime).
+-behaviour(beamtalk_image_host).
+
+-export([
+    whereis_class/1,
+    loaded_classes/0,
+    live_classes/0,
+    descendants/1,
+    superclass_row/1,
+    instance_selectors/1,
+    class_selectors/1,
+    class_superclass/1,
+    understands/2,
+    start_class/2,
+    find_sends/1,
+    method_span/4,
+    diff/2,
+    make_set/1,
+    home_dir/0,
+    set_log_domain/1
+]).
+
+-spec whereis_class(atom()) -> pid() | undefined.
+whereis_class(Name) ->
+    or_default(beamtalk_class_registry, whereis_class, [Name], undefined).
+
+-spec loaded_classes() -> [{atom(), pid()}].
+loaded_classes() ->
+    or_default(beamtalk_class_registry, loaded_class_entries, [], []).
+
+-spec live_classes() -> [{atom(), module(), pid()}].
+live_classes() ->
+    or_default(beamtalk_class_registry, live_class_entries, [], []).
+
+-spec descendants(atom()) -> [atom()].
+descendants(Name) ->
+    or_default(beamtalk_class_registry, all_subclasses, [Name], []).
+
+-spec superclass_row(atom()) -> {ok, atom()} | not_found.
+superclass_row(Name) ->
+    or_default(beamtalk_class_metadata, lookup_superclass, [Name], not_found).
+
+-spec instance_selectors(pid()) -> [atom()].
+instance_selectors(Pid) ->
+    if_defined(beamtalk_object_class, methods, [Pid], []).
+
+-spec class_selectors(pid()) -> [atom()].
+class_selectors(Pid) ->
+    if_defined(beamtalk_object_class, local_class_methods, [Pid], []).
+
+-spec class_superclass(pid()) -> atom().
+class_superclass(Pid) ->
+    if_defined(beamtalk_object_class, superclass, [Pid], none).
+
+%% A host that cannot say raises `undef'.
+-spec understands(atom(), atom()) -> boolean().
+understands(Class, Selector) ->
+    apply(beamtalk_behaviour_intrinsics, classCanUnderstandFromName, [Class, Selector]).
+
+-spec start_class(atom(), map()) -> beamtalk_image_host:start_result().
+start_class(Name, Info) ->
+    if_defined(beamtalk_object_class, start, [Name, Info], {error, no_class_processes}).
+
+-spec find_sends(binary()) -> {ok, [beamtalk_image_host:hit()]} | {error, term()}.
+find_sends(Source) ->
+    or_default(beamtalk_compiler, find_all_sends_in_source, [Source], {error, no_compiler}).
+
+-spec method_span(binary(), binary(), binary(), instance | class) ->
+    {ok, map(), binary()} | {error, atom(), term()}.
+method_span(Source, Class, Selector, Side) ->
+    or_default(beamtalk_compiler, resolve_method_span, [Source, Class, Selector, Side],
+        {error, noproc, <<"the compiler is not running">>}).
+
+-spec diff(binary(), binary()) -> binary() | undefined.
+diff(Old, New) ->
+    or_default(beamtalk_workspace_diff, unified, [Old, New], undefined).
+
+-spec make_set([term()]) -> map().
+make_set(Elements) ->
+    or_default(beamtalk_set, from_list, [Elements],
+        #{'$beamtalk_class' => 'Set', elements => lists:usort(Elements)}).
+
+-spec home_dir() -> string() | false.
+home_dir() ->
+    or_default(beamtalk_platform, home_dir, [], false).
+
+-spec set_log_domain(atom()) -> ok.
+set_log_domain(Domain) ->
+    case or_default(beamtalk_logging_config, set_domain, [Domain], undefined) of
+        ok -> ok;
+        _ -> logger:update_process_metadata(#{domain => [beamtalk, Domain]})
+    end.
+
+%% The default when the function does not exist or fails: for questions whose failure means the same as no answer.
+or_default(Module, Function, Args, Default) ->
+    try
+        apply(Module, Function, Args)
+    catch
+        _:_ -> Default
+    end.
+
+%% The default only when the function does not exist; a failure goes to who asked.
+if_defined(Module, Function, Args, Default) ->
+    try
+        apply(Module, Function, Args)
+    catch
+        error:undef:Stack ->
+            case Stack of
+                [{Module, Function, Args, _} | _] -> Default;
+                _ -> erlang:raise(error, undef, Stack)
+            end
+    end.

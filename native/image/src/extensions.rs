@@ -1,0 +1,328 @@
+//! The extension registry: methods that packages add to classes from outside (open classes).
+//!
+//! One name space, one entry per class key and selector, the last registration wins. Readers load one immutable
+//! version and take no lock; writers build the next version from shared parts and swap it in.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::patience::{Busy, Patience};
+use crate::sym::{Map, Set, Sym, SymHash};
+
+/// Where an extension sits: the class key (a class name, or its tag for the class side) and the selector.
+pub type Key = (Sym, Sym);
+
+/// One registered extension. Replaced whole, so nobody pairs a new function with an old text.
+#[derive(Debug)]
+pub struct Extension<F> {
+    /// The function that answers the message.
+    pub fun: F,
+    /// The package that contributed it.
+    pub owner: Sym,
+    /// Its source text, where it could be recovered.
+    pub source: Option<Box<[u8]>>,
+    /// Rises with every registration in the store; never reused.
+    pub version: u64,
+    /// Every owner that registered this key since it was last empty, distinct, in order of their words.
+    pub owners: Box<[Sym]>,
+}
+
+/// What a registration found.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The version given to the new entry.
+    pub version: u64,
+    /// The owner that was replaced, if it was another one.
+    pub replaced_owner: Option<Sym>,
+}
+
+/// How much the registry holds.
+#[derive(Debug, PartialEq, Eq, Clone, Copy, Default)]
+pub struct Counts {
+    /// Entries.
+    pub entries: usize,
+    /// Class keys with at least one entry.
+    pub class_keys: usize,
+    /// Owners of at least one entry.
+    pub owners: usize,
+    /// Keys that more than one owner registered.
+    pub conflicts: usize,
+    /// Bytes of source text and records; what functions weigh is the caller's to know.
+    pub bytes: usize,
+    /// The version of the last registration.
+    pub version: u64,
+}
+
+struct State<F> {
+    entries: Map<Key, Arc<Extension<F>>>,
+    by_class: Map<Sym, Set<Sym>>,
+    by_owner: Map<Sym, Set<Key>>,
+    sourced: Set<Key>,
+    conflicted: Set<Key>,
+    version: u64,
+}
+
+impl<F> Clone for State<F> {
+    fn clone(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            by_class: self.by_class.clone(),
+            by_owner: self.by_owner.clone(),
+            sourced: self.sourced.clone(),
+            conflicted: self.conflicted.clone(),
+            version: self.version,
+        }
+    }
+}
+
+impl<F> Default for State<F> {
+    fn default() -> Self {
+        Self {
+            entries: Map::with_hasher(SymHash),
+            by_class: Map::with_hasher(SymHash),
+            by_owner: Map::with_hasher(SymHash),
+            sourced: Set::with_hasher(SymHash),
+            conflicted: Set::with_hasher(SymHash),
+            version: 0,
+        }
+    }
+}
+
+impl<F> State<F> {
+    /// The only place where an entry changes: the table and all of its indexes move together.
+    fn replace(&mut self, key: Key, next: Option<Arc<Extension<F>>>) -> Option<Arc<Extension<F>>> {
+        let old = match &next {
+            Some(extension) => self.entries.insert(key, Arc::clone(extension)),
+            None => self.entries.remove(&key),
+        };
+        if let Some(old) = &old
+            && next.as_ref().is_none_or(|new| new.owner != old.owner)
+        {
+            remove_member(&mut self.by_owner, old.owner, &key);
+        }
+        match &next {
+            Some(new) => {
+                insert_member(&mut self.by_class, key.0, key.1);
+                insert_member(&mut self.by_owner, new.owner, key);
+                set_membership(&mut self.sourced, key, new.source.is_some());
+                set_membership(&mut self.conflicted, key, new.owners.len() > 1);
+            }
+            None => {
+                remove_member(&mut self.by_class, key.0, &key.1);
+                self.sourced.remove(&key);
+                self.conflicted.remove(&key);
+            }
+        }
+        old
+    }
+}
+
+fn insert_member<K: std::hash::Hash + Eq + Clone>(index: &mut Map<Sym, Set<K>>, at: Sym, member: K) {
+    index.entry(at).or_insert_with(|| Set::with_hasher(SymHash)).insert(member);
+}
+
+fn remove_member<K: std::hash::Hash + Eq + Clone>(index: &mut Map<Sym, Set<K>>, at: Sym, member: &K) {
+    let emptied = index.get_mut(&at).is_some_and(|members| {
+        members.remove(member);
+        members.is_empty()
+    });
+    if emptied {
+        index.remove(&at);
+    }
+}
+
+fn set_membership(set: &mut Set<Key>, key: Key, wanted: bool) {
+    if wanted {
+        set.insert(key);
+    } else {
+        set.remove(&key);
+    }
+}
+
+/// The registry of open-class methods. `F` is the function as its owner keeps it; the core only hands it back.
+pub struct Extensions<F> {
+    state: ArcSwap<State<F>>,
+    writer: Mutex<()>,
+}
+
+impl<F> Default for Extensions<F> {
+    fn default() -> Self {
+        Self { state: ArcSwap::from_pointee(State::default()), writer: Mutex::new(()) }
+    }
+}
+
+impl<F> Extensions<F> {
+    fn edit<R>(&self, patience: Patience, change: impl FnOnce(&mut State<F>) -> R) -> Result<R, Busy> {
+        let (answer, superseded) = {
+            let _one_writer = patience.lock(&self.writer)?;
+            let mut next = State::clone(&self.state.load());
+            let answer = change(&mut next);
+            (answer, self.state.swap(Arc::new(next)))
+        };
+        drop(superseded);
+        Ok(answer)
+    }
+
+    /// Registers a function, replacing whatever stood at the key. Cost: a few path copies, whatever the registry holds.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn register(
+        &self,
+        key: Key,
+        fun: F,
+        owner: Sym,
+        source: Option<Box<[u8]>>,
+        patience: Patience,
+    ) -> Result<Registered, Busy> {
+        self.edit(patience, |state| {
+            state.version += 1;
+            let version = state.version;
+            let earlier = state.entries.get(&key);
+            let replaced_owner = earlier.map(|old| old.owner).filter(|old| *old != owner);
+            let owners = with_owner(earlier.map_or(&[], |old| &old.owners), owner);
+            state.replace(key, Some(Arc::new(Extension { fun, owner, source, version, owners })));
+            Registered { version, replaced_owner }
+        })
+    }
+
+    /// Removes the entry at the key with its conflict history; answers whether there was one.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn unregister(&self, key: Key, patience: Patience) -> Result<bool, Busy> {
+        self.edit(patience, |state| state.replace(key, None).is_some())
+    }
+
+    /// Removes every entry under exactly this class key in one step; answers their selectors.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn purge_class(&self, class_key: Sym, patience: Patience) -> Result<Vec<Sym>, Busy> {
+        self.edit(patience, |state| {
+            let selectors: Vec<Sym> = state.by_class.get(&class_key).into_iter().flatten().copied().collect();
+            for &selector in &selectors {
+                state.replace((class_key, selector), None);
+            }
+            selectors
+        })
+    }
+
+    /// Empties the registry. What is answered holds the old entries; drop it where a long drop does no harm.
+    pub fn clear(&self) -> impl Send + use<F>
+    where
+        F: Send + Sync,
+    {
+        let _one_writer = self.writer.lock();
+        // Versions go on rising, so that late answers about old entries stay recognisable.
+        let version = self.state.load().version;
+        self.state.swap(Arc::new(State { version, ..State::default() }))
+    }
+
+    /// The entry at exactly this key: no inheritance, no other side. Takes no lock.
+    #[must_use]
+    pub fn lookup(&self, key: Key) -> Option<Arc<Extension<F>>> {
+        self.state.load().entries.get(&key).map(Arc::clone)
+    }
+
+    /// Calls `found` with the entry at the key, without counting a reference to it.
+    pub fn with<R>(&self, key: Key, found: impl FnOnce(&Extension<F>) -> R) -> Option<R> {
+        self.state.load().entries.get(&key).map(|extension| found(extension))
+    }
+
+    /// Calls `found` with the first of the class keys that has the selector. All levels come from one version.
+    pub fn with_first<R>(
+        &self,
+        class_keys: impl IntoIterator<Item = Sym>,
+        selector: Sym,
+        found: impl FnOnce(Sym, &Extension<F>) -> R,
+    ) -> Option<R> {
+        let state = self.state.load();
+        let (key, extension) = class_keys
+            .into_iter()
+            .find_map(|key| state.entries.get(&(key, selector)).map(|hit| (key, hit)))?;
+        Some(found(key, extension))
+    }
+
+    /// Whether the key has an entry. Takes no lock.
+    #[must_use]
+    pub fn has(&self, key: Key) -> bool {
+        self.state.load().entries.contains_key(&key)
+    }
+
+    /// Selector and owner of every entry under the class key, in no order; `None` if there are more than `limit`.
+    /// Cost: the answer's length.
+    #[must_use]
+    pub fn list(&self, class_key: Sym, limit: usize) -> Option<Vec<(Sym, Sym)>> {
+        let state = self.state.load();
+        let Some(selectors) = state.by_class.get(&class_key) else {
+            return Some(Vec::new());
+        };
+        let owner_of =
+            |selector: &Sym| state.entries.get(&(class_key, *selector)).map(|hit| (*selector, hit.owner));
+        (selectors.len() <= limit).then(|| selectors.iter().filter_map(owner_of).collect())
+    }
+
+    /// Class key and selector of every entry of the owner, in no order; `None` if there are more than `limit`.
+    /// Cost: the answer's length.
+    #[must_use]
+    pub fn by_owner(&self, owner: Sym, limit: usize) -> Option<Vec<Key>> {
+        let state = self.state.load();
+        let Some(keys) = state.by_owner.get(&owner) else {
+            return Some(Vec::new());
+        };
+        (keys.len() <= limit).then(|| keys.iter().copied().collect())
+    }
+
+    /// Every entry that has a source text, in no order. Cost: the answer's length.
+    #[must_use]
+    pub fn sourced(&self) -> Vec<(Key, Arc<Extension<F>>)> {
+        let state = self.state.load();
+        state
+            .sourced
+            .iter()
+            .filter_map(|key| state.entries.get(key).map(|hit| (*key, Arc::clone(hit))))
+            .collect()
+    }
+
+    /// Keys that more than one owner registered, with all of those owners. Cost: the answer's length.
+    #[must_use]
+    pub fn conflicts(&self) -> Vec<(Key, Box<[Sym]>)> {
+        let state = self.state.load();
+        state
+            .conflicted
+            .iter()
+            .filter_map(|key| state.entries.get(key).map(|hit| (*key, hit.owners.clone())))
+            .collect()
+    }
+
+    /// What the registry holds. Cost: one walk over the entries.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let state = self.state.load();
+        let record = size_of::<Extension<F>>() + 3 * size_of::<(Key, usize)>();
+        let bytes = state.entries.values().map(|extension| {
+            record + size_of_val(&*extension.owners) + extension.source.as_ref().map_or(0, |text| text.len())
+        });
+        Counts {
+            entries: state.entries.len(),
+            class_keys: state.by_class.len(),
+            owners: state.by_owner.len(),
+            conflicts: state.conflicted.len(),
+            bytes: bytes.sum(),
+            version: state.version,
+        }
+    }
+}
+
+fn with_owner(earlier: &[Sym], owner: Sym) -> Box<[Sym]> {
+    match earlier.binary_search(&owner) {
+        Ok(_) => earlier.into(),
+        Err(place) => {
+            let (before, after) = earlier.split_at(place);
+            [before, &[owner], after].concat().into()
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! One state of the index: the rows of every class, and the posting lists that are derived from them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::method::{Layer, Method, MethodKey, Provenance, RecvKind, Reference, Send, UnresolvedSend, Word};
+use super::method_set::MethodSet;
+use crate::sym::{Map, Sym, SymHash};
+
+/// What the index knows of one class.
+#[derive(Clone, Default)]
+struct ClassRows {
+    /// Whether a registration or a live patch made the class known; extensions do not.
+    known: bool,
+    generation: u64,
+    own: MethodSet,
+    extensions: MethodSet,
+    /// Extension rows put away by a purge until the class is registered again.
+    put_away: MethodSet,
+    /// Selector to protocol, for methods that traits flattened into the class.
+    origins: BTreeMap<Sym, Sym>,
+}
+
+impl ClassRows {
+    fn winner(&self, key: MethodKey) -> Option<&Arc<Method>> {
+        self.extensions.get(key).or_else(|| self.own.get(key))
+    }
+
+    fn winners(&self) -> impl Iterator<Item = &Arc<Method>> {
+        let own = self.own.iter().filter(|method| self.extensions.get(method.key()).is_none());
+        own.chain(self.extensions.iter())
+    }
+
+    fn is_blank(&self) -> bool {
+        !self.known
+            && self.own.is_empty()
+            && self.extensions.is_empty()
+            && self.put_away.is_empty()
+            && self.origins.is_empty()
+    }
+
+    /// Gives the method the origin that the class's origins state for it.
+    fn attribute(&self, method: &mut Method) {
+        let flattened = matches!(method.provenance, Provenance::ClassBody | Provenance::Protocol);
+        if let Some(origin) = self.origins.get(&method.selector)
+            && flattened
+            && !method.class_side
+        {
+            method.provenance = Provenance::Protocol;
+            method.origin = Some(*origin);
+        }
+    }
+}
+
+/// How much the index holds.
+#[derive(Debug, PartialEq, Eq, Clone, Copy, Default)]
+pub struct Counts {
+    /// Classes that count as indexed.
+    pub classes: usize,
+    /// Methods of both layers, shadowed ones included.
+    pub methods: usize,
+    /// Sends of reported methods.
+    pub sends: usize,
+    /// References of reported methods.
+    pub references: usize,
+    /// Sends whose selector or module was no name when they were indexed.
+    pub unresolved_sends: usize,
+    /// Distinct selectors sent.
+    pub sent_selectors: usize,
+    /// Bytes held.
+    pub bytes: usize,
+    /// The version of the last change.
+    pub version: u64,
+}
+
+/// One state of the index. Immutable once published; cloning shares nearly everything.
+#[derive(Clone)]
+pub struct View {
+    open: bool,
+    version: u64,
+    classes: Map<Sym, Arc<ClassRows>>,
+    senders: Map<Sym, MethodSet>,
+    references: Map<Sym, MethodSet>,
+    implementors: Map<Sym, MethodSet>,
+    native_callers: Map<Sym, MethodSet>,
+    /// Methods that send text which was no name, and that call modules which were none.
+    text_senders: imbl::HashMap<Arc<str>, MethodSet>,
+    text_callers: imbl::HashMap<Arc<str>, MethodSet>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self::new(false, 0)
+    }
+}
+
+impl View {
+    fn new(open: bool, version: u64) -> Self {
+        Self {
+            open,
+            version,
+            classes: Map::with_hasher(SymHash),
+            senders: Map::with_hasher(SymHash),
+            references: Map::with_hasher(SymHash),
+            implementors: Map::with_hasher(SymHash),
+            native_callers: Map::with_hasher(SymHash),
+            text_senders: imbl::HashMap::new(),
+            text_callers: imbl::HashMap::new(),
+        }
+    }
+
+    pub(super) fn opened_after(earlier: &Self) -> Self {
+        Self::new(true, earlier.version + 1)
+    }
+
+    pub(super) fn closed_after(earlier: &Self) -> Self {
+        Self::new(false, earlier.version + 1)
+    }
+
+    /// Whether writes are taken.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Rises with every change and is never used twice.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    // Changes. Each states the class's next rows and the methods that may differ; `publish` does the rest.
+
+    fn rows(&self, class: Sym) -> Arc<ClassRows> {
+        self.classes.get(&class).map_or_else(Arc::default, Arc::clone)
+    }
+
+    pub(super) fn register_class(&mut self, class: Sym, methods: Vec<Method>) {
+        let before = self.rows(class);
+        let mut next = ClassRows::clone(&before);
+        next.known = true;
+        next.generation = self.version + 1;
+        next.own = methods
+            .into_iter()
+            .map(|mut method| {
+                next.attribute(&mut method);
+                method.generation = next.generation;
+                match before.own.get(method.key()) {
+                    Some(same) if same.same_rows(&method) => Arc::clone(same),
+                    _ => Arc::new(method),
+                }
+            })
+            .collect();
+        for method in std::mem::take(&mut next.put_away).iter() {
+            if next.extensions.get(method.key()).is_none() {
+                next.extensions.insert(Arc::clone(method));
+            }
+        }
+        let touched = keys([&before.own, &next.own, &before.put_away]);
+        self.publish(class, &before, next, touched);
+    }
+
+    pub(super) fn purge_class(&mut self, class: Sym) {
+        let before = self.rows(class);
+        let mut put_away = before.put_away.clone();
+        before.extensions.iter().for_each(|method| put_away.insert(Arc::clone(method)));
+        let next = ClassRows { put_away, origins: before.origins.clone(), ..ClassRows::default() };
+        let touched = keys([&before.own, &before.extensions]);
+        self.publish(class, &before, next, touched);
+    }
+
+    pub(super) fn forget_class(&mut self, class: Sym) {
+        let before = self.rows(class);
+        let touched = keys([&before.own, &before.extensions]);
+        self.publish(class, &before, ClassRows::default(), touched);
+    }
+
+    pub(super) fn put_method(&mut self, mut method: Method, completes: bool) -> bool {
+        let class = method.owner;
+        let key = method.key();
+        let before = self.rows(class);
+        let mut next = ClassRows::clone(&before);
+        next.attribute(&mut method);
+        method.generation = self.version + 1;
+        match method.provenance.layer() {
+            Layer::Class => {
+                next.known = true;
+                next.own.insert(Arc::new(method));
+            }
+            Layer::Extension => {
+                let earlier = before.extensions.get(key).map(|earlier| earlier.extension_version);
+                let stale = earlier.is_some_and(|earlier| earlier > method.extension_version);
+                if stale || completes && earlier != Some(method.extension_version) {
+                    return false;
+                }
+                next.put_away.remove(key);
+                next.extensions.insert(Arc::new(method));
+            }
+        }
+        self.publish(class, &before, next, vec![key]);
+        true
+    }
+
+    pub(super) fn purge_method(&mut self, key: MethodKey) {
+        let before = self.rows(key.0);
+        let mut next = ClassRows::clone(&before);
+        if before.extensions.get(key).is_some() {
+            next.extensions.remove(key);
+        } else {
+            next.own.remove(key);
+        }
+        self.publish(key.0, &before, next, vec![key]);
+    }
+
+    pub(super) fn purge_extension(&mut self, class_key: Sym, selector: Sym) {
+        // The class side is told apart by the class key alone.
+        let key = (class_key, false, selector);
+        let before = self.rows(class_key);
+        let mut next = ClassRows::clone(&before);
+        next.extensions.remove(key);
+        next.put_away.remove(key);
+        self.publish(class_key, &before, next, vec![key]);
+    }
+
+    pub(super) fn set_provenance(&mut self, class: Sym, origins: Vec<(Sym, Sym)>) {
+        let before = self.rows(class);
+        let mut next = ClassRows::clone(&before);
+        next.origins = origins.into_iter().collect();
+        let own = before.own.iter().map(|method| {
+            let mut restated = Method::clone(method);
+            if restated.provenance == Provenance::Protocol {
+                restated.provenance = Provenance::ClassBody;
+                restated.origin = None;
+            }
+            next.attribute(&mut restated);
+            if restated.same_rows(method) {
+                return Arc::clone(method);
+            }
+            restated.generation = self.version + 1;
+            Arc::new(restated)
+        });
+        let own: MethodSet = own.collect();
+        next.own = own;
+        let touched = keys([&before.own]);
+        self.publish(class, &before, next, touched);
+    }
+
+    /// The one place where rows change: the class and every posting list move together.
+    fn publish(&mut self, class: Sym, before: &ClassRows, next: ClassRows, touched: Vec<MethodKey>) {
+        self.version += 1;
+        for key in touched {
+            let (old, new) = (before.winner(key), next.winner(key));
+            match (old, new) {
+                (Some(old), Some(new)) if Arc::ptr_eq(old, new) => {}
+                (old, new) => self.repost(key, old.map(|old| &**old), new),
+            }
+        }
+        if next.is_blank() {
+            self.classes.remove(&class);
+        } else {
+            self.classes.insert(class, Arc::new(next));
+        }
+    }
+
+    fn repost(&mut self, key: MethodKey, old: Option<&Method>, new: Option<&Arc<Method>>) {
+        repost_in(&mut self.implementors, key, old, new, |method| vec![method.selector]);
+        repost_in(&mut self.senders, key, old, new, sent);
+        repost_in(&mut self.references, key, old, new, referenced);
+        repost_in(&mut self.native_callers, key, old, new, called);
+        let has_text = |method: &Method| !method.unresolved().is_empty();
+        if old.is_some_and(has_text) || new.is_some_and(|new| has_text(new)) {
+            repost_in(&mut self.text_senders, key, old, new, sent_text);
+            repost_in(&mut self.text_callers, key, old, new, called_text);
+        }
+    }
+
+    // Reads.
+
+    /// Every send of the selector with the method that sends it, in no order. `text` is asked for only when
+    /// [`View::has_unresolved`]: sends indexed before the selector was a name are found by it.
+    pub fn senders<'v>(&'v self, selector: Sym, text: Option<&'v str>) -> impl Iterator<Item = SendRow<'v>> {
+        let known =
+            self.senders.get(&selector).into_iter().flat_map(MethodSet::iter).flat_map(move |method| {
+                method.sends_of(selector).map(move |send| SendRow { method, send: Found::Resolved(send) })
+            });
+        let by_text = text.and_then(|text| self.text_senders.get(text)).into_iter().flat_map(MethodSet::iter);
+        let unresolved = by_text.flat_map(move |method| {
+            let sends = method.unresolved().iter();
+            sends
+                .filter(move |send| matches!((&send.selector, text), (Word::Text(sent), Some(text)) if **sent == *text))
+                .map(move |send| SendRow { method, send: Found::Unresolved(send) })
+        });
+        known.chain(unresolved)
+    }
+
+    /// Whether any send waits for its selector or module to become a name.
+    #[must_use]
+    pub fn has_unresolved(&self) -> bool {
+        !self.text_senders.is_empty() || !self.text_callers.is_empty()
+    }
+
+    /// Every reference to the class with the method that makes it, in no order.
+    pub fn references(&self, class: Sym) -> impl Iterator<Item = (&Method, &Reference)> {
+        let methods = self.references.get(&class).into_iter().flat_map(MethodSet::iter);
+        methods
+            .flat_map(move |method| method.references_to(class).map(move |reference| (&**method, reference)))
+    }
+
+    /// Every method of that selector, in no order.
+    pub fn implementors(&self, selector: Sym) -> impl Iterator<Item = &Method> {
+        self.implementors.get(&selector).into_iter().flat_map(MethodSet::iter).map(|method| &**method)
+    }
+
+    /// Every reported method of one side of a class, in no order.
+    pub fn methods(&self, class: Sym, class_side: bool) -> impl Iterator<Item = &Method> {
+        let winners = self.classes.get(&class).into_iter().flat_map(|rows| rows.winners());
+        winners.filter(move |method| method.class_side == class_side).map(|method| &**method)
+    }
+
+    /// How many methods [`View::methods`] may answer, both sides together.
+    #[must_use]
+    pub fn method_count(&self, class: Sym) -> usize {
+        self.classes.get(&class).map_or(0, |rows| rows.own.len() + rows.extensions.len())
+    }
+
+    /// The reported row of one method.
+    #[must_use]
+    pub fn method(&self, key: MethodKey) -> Option<&Method> {
+        self.classes.get(&key.0)?.winner(key).map(|method| &**method)
+    }
+
+    /// Whether the class itself, extensions aside, defines the selector on that side.
+    #[must_use]
+    pub fn defines(&self, key: MethodKey) -> bool {
+        self.classes.get(&key.0).is_some_and(|rows| rows.own.get(key).is_some())
+    }
+
+    /// Whether the class counts as indexed: it was registered, or a method of its own was patched.
+    #[must_use]
+    pub fn is_indexed(&self, class: Sym) -> bool {
+        self.classes.get(&class).is_some_and(|rows| rows.known)
+    }
+
+    /// Every method that calls a function of the module, with the smallest line on which it does, in no order.
+    /// `text` as in [`View::senders`].
+    pub fn native_callers<'v>(&'v self, module: Sym, text: Option<&'v str>) -> Vec<(&'v Method, u32)> {
+        let known = self.native_callers.get(&module).into_iter().flat_map(MethodSet::iter);
+        let by_text = text.and_then(|text| self.text_callers.get(text)).into_iter().flat_map(MethodSet::iter);
+        let mut lines: BTreeMap<MethodKey, (&Method, u32)> = BTreeMap::new();
+        for method in known.chain(by_text) {
+            let resolved = method
+                .sends()
+                .iter()
+                .filter(|send| send.kind == RecvKind::ErlangFfi && send.target == Some(module));
+            let unresolved = method.unresolved().iter().filter(|send| {
+                send.kind == RecvKind::ErlangFfi
+                    && match (&send.target, text) {
+                        (Some(Word::Text(called)), Some(text)) => **called == *text,
+                        (Some(Word::Known(called)), _) => *called == module,
+                        _ => false,
+                    }
+            });
+            let smallest = resolved.map(|send| send.line).chain(unresolved.map(|send| send.line)).min();
+            if let Some(line) = smallest {
+                lines.insert(method.key(), (method, line));
+            }
+        }
+        lines.into_values().collect()
+    }
+
+    /// Every name that occurs in a receiver type of a send of the selector.
+    #[must_use]
+    pub fn receiver_names(&self, selector: Sym) -> HashSet<Sym> {
+        let mut names = HashSet::new();
+        for row in self.senders(selector, None) {
+            if let Found::Resolved(send) = row.send {
+                send.recv_type.each_name(&mut |name| {
+                    names.insert(name);
+                });
+            }
+        }
+        names
+    }
+
+    /// Every reported method of the classes given, in no order.
+    pub fn methods_of<'v>(&'v self, classes: &'v HashSet<Sym>) -> impl Iterator<Item = &'v Method> {
+        classes
+            .iter()
+            .filter_map(|class| self.classes.get(class))
+            .flat_map(|rows| rows.winners())
+            .map(|method| &**method)
+    }
+
+    /// What the index holds. Cost: one walk over everything.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts {
+            sent_selectors: self.senders.len(),
+            version: self.version,
+            bytes: size_of::<Self>(),
+            ..Counts::default()
+        };
+        for rows in self.classes.values() {
+            counts.classes += usize::from(rows.known);
+            counts.bytes += size_of::<ClassRows>() + 2 * size_of::<usize>() + size_of::<(Sym, usize)>();
+            for set in [&rows.own, &rows.extensions, &rows.put_away] {
+                counts.methods += set.len();
+                counts.bytes += set.bytes() + set.iter().map(|method| method.bytes()).sum::<usize>();
+            }
+            for method in rows.winners() {
+                counts.sends += method.sends().len();
+                counts.references += method.references().len();
+                counts.unresolved_sends += method.unresolved().len();
+            }
+        }
+        for index in [&self.senders, &self.references, &self.implementors, &self.native_callers] {
+            counts.bytes +=
+                index.values().map(|set| set.bytes() + size_of::<(Sym, MethodSet)>() * 3 / 2).sum::<usize>();
+        }
+        counts
+    }
+}
+
+/// A send that a read found.
+#[derive(Clone, Copy)]
+pub struct SendRow<'v> {
+    /// The method that sends.
+    pub method: &'v Method,
+    /// What it sends.
+    pub send: Found<'v>,
+}
+
+/// A send as it was indexed.
+#[derive(Clone, Copy)]
+pub enum Found<'v> {
+    /// With a selector that was a name.
+    Resolved(&'v Send),
+    /// With a selector that was text.
+    Unresolved(&'v UnresolvedSend),
+}
+
+fn keys<const N: usize>(sets: [&MethodSet; N]) -> Vec<MethodKey> {
+    let mut keys: Vec<MethodKey> =
+        sets.into_iter().flat_map(MethodSet::iter).map(|method| method.key()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Makes one kind of posting list name the new method where it named the old one. `terms` answers each term once.
+fn repost_in<K, H>(
+    index: &mut imbl::GenericHashMap<K, MethodSet, H, imbl::shared_ptr::DefaultSharedPtr>,
+    key: MethodKey,
+    old: Option<&Method>,
+    new: Option<&Arc<Method>>,
+    terms: impl Fn(&Method) -> Vec<K>,
+) where
+    K: std::hash::Hash + Ord + Clone,
+    H: std::hash::BuildHasher + Clone,
+{
+    let wanted = new.map(|new| terms(new)).unwrap_or_default();
+    for term in old.map(&terms).unwrap_or_default() {
+        if wanted.binary_search(&term).is_ok() {
+            continue;
+        }
+        let emptied = index.get_mut(&term).is_some_and(|methods| {
+            methods.remove(key);
+            methods.is_empty()
+        });
+        if emptied {
+            index.remove(&term);
+        }
+    }
+    if let Some(new) = new {
+        for term in wanted {
+            index.entry(term).or_default().insert(Arc::clone(new));
+        }
+    }
+}
+
+fn sent(method: &Method) -> Vec<Sym> {
+    // Sends are ordered by selector.
+    let mut selectors: Vec<Sym> = method.sends().iter().map(|send| send.selector).collect();
+    selectors.dedup();
+    selectors
+}
+
+fn referenced(method: &Method) -> Vec<Sym> {
+    let mut classes: Vec<Sym> = method.references().iter().map(|reference| reference.class).collect();
+    classes.dedup();
+    classes
+}
+
+fn called(method: &Method) -> Vec<Sym> {
+    let resolved =
+        method.sends().iter().filter(|send| send.kind == RecvKind::ErlangFfi).filter_map(|send| send.target);
+    let known = method.unresolved().iter().filter_map(|send| match &send.target {
+        Some(Word::Known(module)) if send.kind == RecvKind::ErlangFfi => Some(*module),
+        _ => None,
+    });
+    distinct(resolved.chain(known))
+}
+
+fn sent_text(method: &Method) -> Vec<Arc<str>> {
+    distinct(method.unresolved().iter().filter_map(|send| text_of(&send.selector)))
+}
+
+fn called_text(method: &Method) -> Vec<Arc<str>> {
+    let calls = method.unresolved().iter().filter(|send| send.kind == RecvKind::ErlangFfi);
+    distinct(calls.filter_map(|send| send.target.as_ref().and_then(text_of)))
+}
+
+fn text_of(word: &Word) -> Option<Arc<str>> {
+    match word {
+        Word::Known(_) => None,
+        Word::Text(text) => Some(Arc::clone(text)),
+    }
+}
+
+fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}

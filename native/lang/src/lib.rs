@@ -1,0 +1,4 @@
+//! Beamtalk source text: a lossless tree, the facts a live image asks of it, and the expansion of traits (ADR 0127).
+//!
+//! The crate is pure: it knows neither the BEAM nor the registries.
+#![forbid(unsafe_code)]

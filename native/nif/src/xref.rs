@@ -1,0 +1,692 @@
+//! NIFs of the cross-reference index.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use beamtalk_image::xref::{
+    Found, Method, MethodFacts, Provenance, RecvKind, RecvType, Reference, Refused, Send, SendRow,
+    SourceStatus, UnresolvedSend, View, Word, Xref,
+};
+use beamtalk_image::{Patience, Sym};
+use rustler::{Atom, Encoder, Env, Error, NifResult, Term};
+
+use crate::atoms;
+use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, each, list, names, sym};
+
+pub(crate) static XREF: LazyLock<Xref> = LazyLock::new(Xref::default);
+
+/// Receiver types nest this deep at most; the compiler's own are flat.
+const DEEPEST_TYPE: usize = 16;
+
+/// A class with more methods is asked for on a dirty scheduler.
+const METHODS_AT_ONCE: usize = 2_000;
+
+// Decoding method entries.
+
+/// What is wrong with an entry: its place in the list, the key, the value.
+struct Bad<'a> {
+    index: usize,
+    key: Atom,
+    value: Term<'a>,
+}
+
+impl<'a> Bad<'a> {
+    fn encode(self, env: Env<'a>) -> Term<'a> {
+        (atoms::bad_entry(), self.index, self.key, self.value).encode(env)
+    }
+}
+
+/// One map of the input, which remembers where it stands.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    map: Term<'a>,
+    index: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn new(map: Term<'a>, index: usize, key: Atom) -> Result<Self, Bad<'a>> {
+        if map.is_map() { Ok(Self { map, index }) } else { Err(Bad { index, key, value: map }) }
+    }
+
+    fn get(&self, key: Atom) -> Option<Term<'a>> {
+        self.map.map_get(key).ok()
+    }
+
+    fn bad(&self, key: Atom, value: Term<'a>) -> Bad<'a> {
+        Bad { index: self.index, key, value }
+    }
+
+    fn mandatory(&self, key: Atom) -> Result<Term<'a>, Bad<'a>> {
+        self.get(key).ok_or_else(|| self.bad(key, atoms::missing().encode(self.map.get_env())))
+    }
+
+    fn name(&self, key: Atom) -> Result<Sym, Bad<'a>> {
+        let value = self.mandatory(key)?;
+        sym(value).ok_or_else(|| self.bad(key, value))
+    }
+
+    fn line(&self, default: Option<u32>) -> Result<u32, Bad<'a>> {
+        let value = match (self.get(atoms::line()), default) {
+            (None, Some(line)) => return Ok(line),
+            (None, None) => self.mandatory(atoms::line())?,
+            (Some(value), _) => value,
+        };
+        match value.decode::<u32>() {
+            Ok(line) if line > 0 => Ok(line),
+            _ => Err(self.bad(atoms::line(), value)),
+        }
+    }
+
+    /// The meaning of an atom under a key, or the default if the key is absent.
+    fn choice<T: Copy>(&self, key: Atom, default: T, choices: &[(Atom, T)]) -> Result<T, Bad<'a>> {
+        let Some(value) = self.get(key) else { return Ok(default) };
+        let chosen = value.decode::<Atom>().ok();
+        let found = choices.iter().find(|(atom, _)| Some(*atom) == chosen);
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| self.bad(key, value))
+    }
+
+    /// A list of maps under a key, each made into a row.
+    fn rows<T>(
+        &self,
+        key: Atom,
+        mut row: impl FnMut(Fields<'a>) -> Result<T, Bad<'a>>,
+    ) -> Result<Vec<T>, Bad<'a>> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let mut rows = Vec::new();
+        let mut bad = None;
+        let walked = each(value, |element| {
+            match Fields::new(element, self.index, key).and_then(&mut row) {
+                Ok(made) => rows.push(made),
+                Err(wrong) => {
+                    bad = Some(wrong);
+                    return Err(Error::BadArg);
+                }
+            }
+            Ok(())
+        });
+        match (walked, bad) {
+            (Ok(()), _) => Ok(rows),
+            (Err(_), Some(wrong)) => Err(wrong),
+            (Err(_), None) => Err(self.bad(key, value)),
+        }
+    }
+}
+
+fn recv_kinds() -> [(Atom, RecvKind); 4] {
+    [
+        (atoms::self_recv(), RecvKind::SelfRecv),
+        (atoms::super_recv(), RecvKind::SuperRecv),
+        (atoms::erlang_ffi(), RecvKind::ErlangFfi),
+        (atoms::other(), RecvKind::Other),
+    ]
+}
+
+fn statuses() -> [(Atom, SourceStatus); 3] {
+    [
+        (atoms::indexed(), SourceStatus::Indexed),
+        (atoms::unindexed_runtime_fun(), SourceStatus::UnindexedRuntimeFun),
+        (atoms::synthetic(), SourceStatus::Synthetic),
+    ]
+}
+
+fn provenances() -> [(Atom, Provenance); 5] {
+    [
+        (atoms::class_body(), Provenance::ClassBody),
+        (atoms::extension(), Provenance::Extension),
+        (atoms::class_builder(), Provenance::ClassBuilder),
+        (atoms::put_method(), Provenance::PutMethod),
+        (atoms::protocol(), Provenance::Protocol),
+    ]
+}
+
+fn word_for<T: PartialEq>(meaning: &T, choices: &[(Atom, T)]) -> Atom {
+    choices.iter().find(|(_, choice)| choice == meaning).map_or_else(atoms::undefined, |(atom, _)| *atom)
+}
+
+fn recv_type(term: Term, depth: usize) -> Option<RecvType> {
+    if let Some(name) = sym(term) {
+        let dynamic = term.decode::<Atom>().is_ok_and(|atom| atom == atoms::dynamic());
+        return Some(if dynamic { RecvType::Dynamic } else { RecvType::Name(name) });
+    }
+    let (kind, members) = term.decode::<(Atom, Term)>().ok().filter(|_| depth < DEEPEST_TYPE)?;
+    let mut types = Vec::new();
+    each(members, |member| {
+        types.push(recv_type(member, depth + 1).ok_or(Error::BadArg)?);
+        Ok(())
+    })
+    .ok()?;
+    if kind == atoms::union() {
+        Some(RecvType::Union(types.into()))
+    } else if kind == atoms::intersection() {
+        Some(RecvType::Intersection(types.into()))
+    } else {
+        None
+    }
+}
+
+fn target_module(send: &Fields) -> Result<Option<Sym>, ()> {
+    match send.get(atoms::target_module()) {
+        None => Ok(None),
+        Some(value) if value.decode::<Atom>().is_ok_and(|atom| atom == atoms::undefined()) => Ok(None),
+        Some(value) => sym(value).map(Some).ok_or(()),
+    }
+}
+
+fn word(term: Term) -> Option<Word> {
+    if let Some(name) = sym(term) {
+        return Some(Word::Known(name));
+    }
+    term.decode::<&str>().ok().map(|text| Word::Text(Arc::from(text)))
+}
+
+fn one_send<'a>(send: Fields<'a>, method_line: u32) -> Result<Send, Bad<'a>> {
+    let wrong = |key: Atom| send.bad(key, send.get(key).unwrap_or(send.map));
+    Ok(Send {
+        selector: send.name(atoms::selector())?,
+        line: send.line(Some(method_line))?,
+        kind: send.choice(atoms::recv_kind(), RecvKind::Other, &recv_kinds())?,
+        target: target_module(&send).map_err(|()| wrong(atoms::target_module()))?,
+        recv_type: match send.get(atoms::recv_type()) {
+            None => RecvType::Dynamic,
+            Some(value) => recv_type(value, 0).ok_or_else(|| wrong(atoms::recv_type()))?,
+        },
+    })
+}
+
+fn unresolved_send<'a>(send: Fields<'a>, method_line: u32) -> Result<UnresolvedSend, Bad<'a>> {
+    let selector = send.mandatory(atoms::selector())?;
+    let target = match send.get(atoms::target_module()) {
+        None => None,
+        Some(value) if value.decode::<Atom>().is_ok_and(|atom| atom == atoms::undefined()) => None,
+        Some(value) => Some(word(value).ok_or_else(|| send.bad(atoms::target_module(), value))?),
+    };
+    Ok(UnresolvedSend {
+        selector: word(selector).ok_or_else(|| send.bad(atoms::selector(), selector))?,
+        line: send.line(Some(method_line))?,
+        kind: send.choice(atoms::recv_kind(), RecvKind::Other, &recv_kinds())?,
+        target,
+    })
+}
+
+/// A method of a class from its entry. Side and selector are the caller's where it states them.
+fn method<'a>(class: Sym, stated: Option<(bool, Sym)>, entry: Fields<'a>) -> Result<(Method, bool), Bad<'a>> {
+    let (class_side, selector) = match stated {
+        Some(stated) => stated,
+        None => {
+            let sides = [(atoms::true_(), true), (atoms::false_(), false)];
+            (entry.choice(atoms::class_side(), false, &sides)?, entry.name(atoms::selector())?)
+        }
+    };
+    let line = entry.line(None)?;
+    let version = match entry.get(atoms::extension_version()) {
+        None => 0,
+        Some(value) => value.decode().map_err(|_| entry.bad(atoms::extension_version(), value))?,
+    };
+    let origin = match entry.get(atoms::origin()) {
+        None => None,
+        Some(value) => Some(sym(value).ok_or_else(|| entry.bad(atoms::origin(), value))?),
+    };
+    let facts = MethodFacts {
+        line,
+        status: entry.choice(atoms::source_status(), SourceStatus::Indexed, &statuses())?,
+        provenance: entry.choice(atoms::provenance(), Provenance::ClassBody, &provenances())?,
+        origin,
+        extension_version: version,
+        sends: entry.rows(atoms::sends(), |send| one_send(send, line))?,
+        references: entry.rows(atoms::references(), |reference| {
+            Ok(Reference { class: reference.name(atoms::class())?, line: reference.line(Some(line))? })
+        })?,
+        unresolved: entry.rows(atoms::unresolved_sends(), |send| unresolved_send(send, line))?,
+    };
+    let completes =
+        entry.get(atoms::completes()).is_some_and(|value| value.decode::<bool>().unwrap_or(false));
+    Ok((Method::new(class, class_side, selector, facts), completes))
+}
+
+// Writing. Every write answers `ok`, `closed`, `busy` or what is wrong with its input.
+
+fn written<'a, T>(env: Env<'a>, outcome: Result<T, Refused>) -> Term<'a> {
+    match outcome {
+        Ok(_) => atoms::ok().encode(env),
+        Err(Refused::Closed) => atoms::closed().encode(env),
+        Err(Refused::Busy) => atoms::busy().encode(env),
+    }
+}
+
+/// `true` if the index was open already and keeps what it holds.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_open() -> bool {
+    XREF.open()
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_close() -> Atom {
+    drop(XREF.close());
+    atoms::ok()
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_clear() -> Atom {
+    drop(XREF.clear());
+    atoms::ok()
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_register_class<'a>(env: Env<'a>, class: Name, entries: Term<'a>) -> NifResult<Term<'a>> {
+    if !XREF.view().is_open() {
+        return Ok(atoms::closed().encode(env));
+    }
+    let mut methods = Vec::new();
+    let mut bad = None;
+    let walked = each(entries, |element| {
+        let index = methods.len() + 1;
+        match Fields::new(element, index, atoms::entry()).and_then(|entry| method(class.0, None, entry)) {
+            Ok((made, _)) => methods.push(made),
+            Err(wrong) => {
+                bad = Some(wrong);
+                return Err(Error::BadArg);
+            }
+        }
+        Ok(())
+    });
+    if let Some(wrong) = bad {
+        return Ok(wrong.encode(env));
+    }
+    walked?;
+    Ok(written(env, XREF.register_class(class.0, methods)))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_purge_class<'a>(env: Env<'a>, class: Name) -> Term<'a> {
+    written(env, XREF.purge_class(class.0))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_forget_class<'a>(env: Env<'a>, class: Name) -> Term<'a> {
+    written(env, XREF.forget_class(class.0))
+}
+
+fn put<'a>(env: Env<'a>, key: (Sym, bool, Sym), entry: Term<'a>, patience: Patience) -> Term<'a> {
+    if !XREF.view().is_open() {
+        return atoms::closed().encode(env);
+    }
+    let (class, class_side, selector) = key;
+    let made = Fields::new(entry, 1, atoms::entry())
+        .and_then(|entry| method(class, Some((class_side, selector)), entry));
+    match made {
+        Ok((method, completes)) => written(env, XREF.put_method(method, completes, patience)),
+        Err(wrong) => wrong.encode(env),
+    }
+}
+
+#[rustler::nif]
+fn xref_put_method<'a>(
+    env: Env<'a>,
+    class: Name,
+    class_side: bool,
+    selector: Name,
+    entry: Term<'a>,
+) -> Term<'a> {
+    put(env, (class.0, class_side, selector.0), entry, Patience::Refuse)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_put_method_dirty<'a>(
+    env: Env<'a>,
+    class: Name,
+    class_side: bool,
+    selector: Name,
+    entry: Term<'a>,
+) -> Term<'a> {
+    put(env, (class.0, class_side, selector.0), entry, Patience::Wait)
+}
+
+#[rustler::nif]
+fn xref_purge_method<'a>(env: Env<'a>, class: Name, class_side: bool, selector: Name) -> Term<'a> {
+    written(env, XREF.purge_method((class.0, class_side, selector.0), Patience::Refuse))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_purge_method_dirty<'a>(env: Env<'a>, class: Name, class_side: bool, selector: Name) -> Term<'a> {
+    written(env, XREF.purge_method((class.0, class_side, selector.0), Patience::Wait))
+}
+
+#[rustler::nif]
+fn xref_purge_extension<'a>(env: Env<'a>, class_key: Name, selector: Name) -> Term<'a> {
+    written(env, XREF.purge_extension(class_key.0, selector.0, Patience::Refuse))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_purge_extension_dirty<'a>(env: Env<'a>, class_key: Name, selector: Name) -> Term<'a> {
+    written(env, XREF.purge_extension(class_key.0, selector.0, Patience::Wait))
+}
+
+/// `Origins` is a list of `{Selector, Protocol}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_set_provenance<'a>(env: Env<'a>, class: Name, origins: Term<'a>) -> NifResult<Term<'a>> {
+    let mut pairs = Vec::new();
+    each(origins, |pair| {
+        let (selector, origin): (Name, Name) = pair.decode()?;
+        pairs.push((selector.0, origin.0));
+        Ok(())
+    })?;
+    Ok(written(env, XREF.set_provenance(class.0, pairs)))
+}
+
+// Reading.
+
+fn encode_type<'a>(env: Env<'a>, recv_type: &RecvType) -> Term<'a> {
+    let compound = |kind: Atom, members: &[RecvType]| {
+        (kind, list(env, members.iter().map(|member| encode_type(env, member)))).encode(env)
+    };
+    match recv_type {
+        RecvType::Dynamic => atoms::dynamic().encode(env),
+        RecvType::Name(name) => atom(env, *name),
+        RecvType::Union(members) => compound(atoms::union(), members),
+        RecvType::Intersection(members) => compound(atoms::intersection(), members),
+    }
+}
+
+fn or_undefined<'a>(env: Env<'a>, name: Option<Sym>) -> Term<'a> {
+    name.map_or_else(|| atoms::undefined().encode(env), |name| atom(env, name))
+}
+
+/// `{Owner, ClassSide, Method, Line, RecvKind, TargetModule, RecvType, Generation}`.
+fn sender_row<'a>(env: Env<'a>, row: &SendRow) -> Term<'a> {
+    let method = row.method;
+    let (line, kind, target, recv_type) = match row.send {
+        Found::Resolved(send) => {
+            (send.line, send.kind, or_undefined(env, send.target), encode_type(env, &send.recv_type))
+        }
+        Found::Unresolved(send) => {
+            let target = match &send.target {
+                Some(Word::Known(module)) => Some(*module),
+                _ => None,
+            };
+            (send.line, send.kind, or_undefined(env, target), atoms::dynamic().encode(env))
+        }
+    };
+    let row = [
+        atom(env, method.owner),
+        method.class_side.encode(env),
+        atom(env, method.selector),
+        line.encode(env),
+        word_for(&kind, &recv_kinds()).encode(env),
+        target,
+        recv_type,
+        method.generation.encode(env),
+    ];
+    rustler::types::tuple::make_tuple(env, &row)
+}
+
+/// Encodes rows up to a limit, else answers `more`.
+fn up_to<'a>(env: Env<'a>, limit: usize, mut rows: impl Iterator<Item = Term<'a>>) -> Term<'a> {
+    let taken: Vec<Term> = rows.by_ref().take(limit).collect();
+    if rows.next().is_some() { atoms::more().encode(env) } else { list(env, taken.into_iter()) }
+}
+
+/// The text of the name asked for: `none`, or a binary once the index said `text`.
+fn text_of<'a>(view: &View, text: Term<'a>) -> NifResult<Result<Option<&'a str>, Atom>> {
+    match text.decode::<&str>() {
+        Ok(text) => Ok(Ok(Some(text))),
+        Err(_) if !text.is_atom() => Err(Error::BadArg),
+        Err(_) if view.has_unresolved() => Ok(Err(atoms::text())),
+        Err(_) => Ok(Ok(None)),
+    }
+}
+
+fn senders<'a>(env: Env<'a>, selector: Name, text: Term<'a>, limit: usize) -> NifResult<Term<'a>> {
+    let view = XREF.view();
+    Ok(match text_of(&view, text)? {
+        Err(ask_with_text) => ask_with_text.encode(env),
+        Ok(text) => up_to(env, limit, view.senders(selector.0, text).map(|row| sender_row(env, &row))),
+    })
+}
+
+/// Sender rows; `text` where the selector's text must be given as well, `more` where the dirty twin should be asked.
+#[rustler::nif]
+fn xref_senders<'a>(env: Env<'a>, selector: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+    senders(env, selector, text, ROWS_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_senders_dirty<'a>(env: Env<'a>, selector: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+    senders(env, selector, text, usize::MAX)
+}
+
+/// Every name in a receiver type of a send of the selector.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_receiver_names<'a>(env: Env<'a>, selector: Name) -> Term<'a> {
+    let names: Vec<Sym> = XREF.view().receiver_names(selector.0).into_iter().collect();
+    list(env, names.into_iter().map(|name| atom(env, name)))
+}
+
+/// Sender rows that may reach a class. `Excluded` are the receiver names that cannot; a name that nobody judged
+/// excludes nothing.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_senders_reaching<'a>(
+    env: Env<'a>,
+    selector: Name,
+    text: Term<'a>,
+    excluded: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let excluded: HashSet<Sym> = names(excluded)?.into_iter().collect();
+    let view = XREF.view();
+    let text = match text_of(&view, text)? {
+        Err(ask_with_text) => return Ok(ask_with_text.encode(env)),
+        Ok(text) => text,
+    };
+    let may_reach = |name| !excluded.contains(&name);
+    let reaching = view.senders(selector.0, text).filter(|row| match row.send {
+        Found::Resolved(send) => send.recv_type.may_reach(&may_reach),
+        Found::Unresolved(_) => true,
+    });
+    Ok(up_to(env, usize::MAX, reaching.map(|row| sender_row(env, &row))))
+}
+
+fn references<'a>(env: Env<'a>, class: Name, limit: usize) -> Term<'a> {
+    let view = XREF.view();
+    let rows = view.references(class.0).map(|(method, reference)| {
+        (Name(method.owner), method.class_side, Name(method.selector), reference.line, method.generation)
+            .encode(env)
+    });
+    up_to(env, limit, rows)
+}
+
+/// `{Owner, ClassSide, Method, Line, Generation}`, or `more`.
+#[rustler::nif]
+fn xref_references<'a>(env: Env<'a>, class: Name) -> Term<'a> {
+    references(env, class, ROWS_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_references_dirty<'a>(env: Env<'a>, class: Name) -> Term<'a> {
+    references(env, class, usize::MAX)
+}
+
+fn implementors<'a>(env: Env<'a>, selector: Name, limit: usize) -> Term<'a> {
+    let view = XREF.view();
+    up_to(
+        env,
+        limit,
+        view.implementors(selector.0).map(|method| (Name(method.owner), method.class_side).encode(env)),
+    )
+}
+
+/// `{Owner, ClassSide}`, or `more`.
+#[rustler::nif]
+fn xref_implementors<'a>(env: Env<'a>, selector: Name) -> Term<'a> {
+    implementors(env, selector, ROWS_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_implementors_dirty<'a>(env: Env<'a>, selector: Name) -> Term<'a> {
+    implementors(env, selector, usize::MAX)
+}
+
+fn selectors<'a>(env: Env<'a>, class: Name, class_side: bool, limit: usize) -> Term<'a> {
+    let view = XREF.view();
+    if view.method_count(class.0) > limit {
+        return atoms::more().encode(env);
+    }
+    let selectors: Vec<Sym> = view.methods(class.0, class_side).map(|method| method.selector).collect();
+    list(env, selectors.into_iter().map(|selector| atom(env, selector)))
+}
+
+/// Selectors of one side of a class, or `more`.
+#[rustler::nif]
+fn xref_selectors<'a>(env: Env<'a>, class: Name, class_side: bool) -> Term<'a> {
+    selectors(env, class, class_side, METHODS_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_selectors_dirty<'a>(env: Env<'a>, class: Name, class_side: bool) -> Term<'a> {
+    selectors(env, class, class_side, usize::MAX)
+}
+
+/// `{Line, SourceStatus, Provenance, Origin | undefined, Generation}` or `undefined`.
+#[rustler::nif]
+fn xref_method<'a>(env: Env<'a>, class: Name, class_side: bool, selector: Name) -> Term<'a> {
+    let view = XREF.view();
+    view.method((class.0, class_side, selector.0)).map_or_else(
+        || atoms::undefined().encode(env),
+        |method| {
+            let status = word_for(&method.status, &statuses());
+            let provenance = word_for(&method.provenance, &provenances());
+            (method.line, status, provenance, or_undefined(env, method.origin), method.generation).encode(env)
+        },
+    )
+}
+
+/// `{Owner, Method, ClassSide, Line}`, or `text` as in `xref_senders/2`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_native_callers<'a>(env: Env<'a>, module: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+    let view = XREF.view();
+    Ok(match text_of(&view, text)? {
+        Err(ask_with_text) => ask_with_text.encode(env),
+        Ok(text) => {
+            let callers = view.native_callers(module.0, text).into_iter();
+            list(
+                env,
+                callers.map(|(method, line)| {
+                    (Name(method.owner), Name(method.selector), method.class_side, line).encode(env)
+                }),
+            )
+        }
+    })
+}
+
+/// Those of the classes that do not count as indexed.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_unindexed<'a>(env: Env<'a>, classes: Term<'a>) -> NifResult<Term<'a>> {
+    let classes = names(classes)?;
+    Ok(unindexed(env, &XREF.view(), &classes))
+}
+
+fn unindexed<'a>(env: Env<'a>, view: &View, classes: &[Sym]) -> Term<'a> {
+    let unknown: Vec<Sym> = classes.iter().copied().filter(|class| !view.is_indexed(*class)).collect();
+    list(env, unknown.into_iter().map(|class| atom(env, class)))
+}
+
+/// Rows of loaded classes, and those of the loaded classes that are not indexed, out of one view of the index.
+///
+/// `Query` is `{senders, Selector, Text}`, `{references, Class}`, `{implementors, Selector}`, `selectors`, `sends` or
+/// `sent_selectors`. Sends and references of sourced extensions are left out: the library scans those itself.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_of_loaded<'a>(env: Env<'a>, query: Term<'a>, loaded: Term<'a>) -> NifResult<Term<'a>> {
+    let loaded = names(loaded)?;
+    let is_loaded: HashSet<Sym> = loaded.iter().copied().collect();
+    let view = XREF.view();
+    let counts = |method: &Method| is_loaded.contains(&method.owner);
+    let scans = |method: &Method| counts(method) && !method.is_sourced_extension();
+    let site = |method: &Method, line: u32| {
+        (Name(method.owner), method.class_side, Name(method.selector), line).encode(env)
+    };
+    let rows: Vec<Term> = if let Ok((kind, selector, text)) = query.decode::<(Atom, Name, Term)>() {
+        if kind != atoms::senders() {
+            return Err(Error::BadArg);
+        }
+        let text = match text_of(&view, text)? {
+            Err(ask_with_text) => return Ok(ask_with_text.encode(env)),
+            Ok(text) => text,
+        };
+        view.senders(selector.0, text)
+            .filter(|row| scans(row.method))
+            .map(|row| site(row.method, line_of(&row)))
+            .collect()
+    } else if let Ok((kind, name)) = query.decode::<(Atom, Name)>() {
+        if kind == atoms::references() {
+            let references = view.references(name.0).filter(|(method, _)| scans(method));
+            references.map(|(method, reference)| site(method, reference.line)).collect()
+        } else if kind == atoms::implementors() {
+            let methods = view.implementors(name.0).filter(|method| counts(method));
+            methods.map(|method| (Name(method.owner), method.class_side).encode(env)).collect()
+        } else {
+            return Err(Error::BadArg);
+        }
+    } else {
+        let kind: Atom = query.decode()?;
+        let methods = view.methods_of(&is_loaded);
+        if kind == atoms::selectors() {
+            methods
+                .map(|method| (Name(method.owner), method.class_side, Name(method.selector)).encode(env))
+                .collect()
+        } else if kind == atoms::sends() {
+            methods.filter(|method| scans(method)).flat_map(|method| send_rows(env, method)).collect()
+        } else if kind == atoms::sent_selectors() {
+            let mut sent = HashSet::new();
+            let mut texts = HashSet::new();
+            for method in methods.filter(|method| scans(method)) {
+                let plain = method.sends().iter().filter(|send| send.kind != RecvKind::ErlangFfi);
+                sent.extend(plain.map(|send| send.selector));
+                let unresolved = method.unresolved().iter().filter(|send| send.kind != RecvKind::ErlangFfi);
+                texts.extend(unresolved.filter_map(|send| match &send.selector {
+                    Word::Text(text) => Some(Arc::clone(text)),
+                    Word::Known(_) => None,
+                }));
+            }
+            let sent = sent.into_iter().map(|selector| atom(env, selector));
+            sent.chain(texts.iter().map(|text| binary(env, text.as_bytes()))).collect()
+        } else {
+            return Err(Error::BadArg);
+        }
+    };
+    Ok((list(env, rows.into_iter()), unindexed(env, &view, &loaded)).encode(env))
+}
+
+fn line_of(row: &SendRow) -> u32 {
+    match row.send {
+        Found::Resolved(send) => send.line,
+        Found::Unresolved(send) => send.line,
+    }
+}
+
+/// `{Sent, Owner, ClassSide, Method, Line, RecvKind}` for every send of a method; `Sent` is text where it was no name.
+fn send_rows<'a>(env: Env<'a>, method: &Method) -> Vec<Term<'a>> {
+    let row = |sent: Term<'a>, line: u32, kind: &RecvKind| {
+        let kind = word_for(kind, &recv_kinds());
+        (sent, Name(method.owner), method.class_side, Name(method.selector), line, kind).encode(env)
+    };
+    let known = method.sends().iter().map(|send| row(atom(env, send.selector), send.line, &send.kind));
+    let texts = method.unresolved().iter().filter_map(|send| match &send.selector {
+        Word::Text(text) => Some(row(binary(env, text.as_bytes()), send.line, &send.kind)),
+        Word::Known(_) => None,
+    });
+    known.chain(texts).collect()
+}
+
+/// `[{Key, Integer}]`, for the façade to turn into a map.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_counts() -> Vec<(Atom, u64)> {
+    let counts = XREF.view().counts();
+    vec![
+        (atoms::classes(), counts.classes as u64),
+        (atoms::methods(), counts.methods as u64),
+        (atoms::sends(), counts.sends as u64),
+        (atoms::references(), counts.references as u64),
+        (atoms::unresolved_sends(), counts.unresolved_sends as u64),
+        (atoms::sent_selectors(), counts.sent_selectors as u64),
+        (atoms::bytes(), counts.bytes as u64),
+        (atoms::version(), counts.version),
+    ]
+}
