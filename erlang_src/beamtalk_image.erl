@@ -3,17 +3,20 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([info/0, clear/1, class_removed/2, sync/0, version/0]).
--export_type([info/0]).
+-export([info/0, clear/1, class_removed/2, set_log_level/1, sync/0, version/0]).
+-export_type([info/0, log_level/0]).
 
 -type info() :: #{
     version := binary(),
     nif := loaded | {not_loaded, term()},
     allocated_bytes := non_neg_integer(),
+    log_lines_dropped := non_neg_integer(),
     extensions := #{atom() => non_neg_integer()},
     xref := #{atom() => non_neg_integer()},
     protocols := #{atom() => non_neg_integer()}
 }.
+
+-type log_level() :: off | error | warning | info | debug | trace.
 
 %% @doc What the image holds: counts, the version of the last change, and bytes, for each registry. Cost: one walk over
 %% everything, on a dirty scheduler.
@@ -25,13 +28,14 @@ info() ->
                 version => version(),
                 nif => loaded,
                 allocated_bytes => beamtalk_image_nif:allocated(),
+                log_lines_dropped => beamtalk_image_nif:log_dropped(),
                 extensions => maps:from_list(beamtalk_image_nif:extension_counts()),
                 xref => maps:from_list(beamtalk_image_nif:xref_counts()),
                 protocols => maps:from_list(beamtalk_image_nif:protocol_counts())
             };
         Reason ->
             #{version => version(), nif => {not_loaded, Reason}, allocated_bytes => 0,
-                extensions => #{}, xref => #{}, protocols => #{}}
+                log_lines_dropped => 0, extensions => #{}, xref => #{}, protocols => #{}}
     end.
 
 %% @doc Empties one registry, leaving it open. Conformance answers go with any of them.
@@ -69,6 +73,14 @@ attempt(Name, Step) ->
                 #{domain => [beamtalk, runtime]}),
             ok
     end.
+
+%% @doc Has the library's own diagnosis, from this level up, sent to the logger; `off', the default, costs nothing. An
+%% unknown level raises `function_clause'.
+-spec set_log_level(log_level()) -> ok.
+set_log_level(Level) when
+    Level =:= off; Level =:= error; Level =:= warning; Level =:= info; Level =:= debug; Level =:= trace
+->
+    beamtalk_image_nif:log_level(Level).
 
 %% @doc Waits until background indexing handed in before this call is done.
 -spec sync() -> ok.

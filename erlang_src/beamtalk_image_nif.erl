@@ -7,7 +7,9 @@
 
 -on_load(load/0).
 -nifs([
-    last_panic/0,
+    log_to_me/0,
+    log_level/1,
+    log_dropped/0,
     allocated/0,
     extension_register/5,
     extension_unregister/2,
@@ -41,6 +43,7 @@
     xref_purge_extension/2,
     xref_purge_extension_dirty/2,
     xref_set_provenance/2,
+    xref_restrict_provenance/2,
     xref_senders/2,
     xref_senders_dirty/2,
     xref_receiver_names/1,
@@ -69,14 +72,16 @@
     protocol_uses/1,
     protocol_users/1,
     protocol_conformance/2,
-    protocol_missing/3,
-    protocol_missing_dirty/3,
+    protocol_missing/4,
+    protocol_missing_dirty/4,
     protocol_remember/4,
     protocol_counts/0
 ]).
 -export([load_error/0]).
 -export([
-    last_panic/0,
+    log_to_me/0,
+    log_level/1,
+    log_dropped/0,
     allocated/0,
     extension_register/5,
     extension_unregister/2,
@@ -110,6 +115,7 @@
     xref_purge_extension/2,
     xref_purge_extension_dirty/2,
     xref_set_provenance/2,
+    xref_restrict_provenance/2,
     xref_senders/2,
     xref_senders_dirty/2,
     xref_receiver_names/1,
@@ -138,8 +144,8 @@
     protocol_uses/1,
     protocol_users/1,
     protocol_conformance/2,
-    protocol_missing/3,
-    protocol_missing_dirty/3,
+    protocol_missing/4,
+    protocol_missing_dirty/4,
     protocol_remember/4,
     protocol_counts/0
 ]).
@@ -173,8 +179,14 @@ priv_dir() ->
             Dir
     end.
 
--spec last_panic() -> binary() | nil.
-last_panic() -> ?STUB.
+-spec log_to_me() -> ok.
+log_to_me() -> ?STUB.
+
+-spec log_level(off | error | warning | info | debug | trace) -> ok.
+log_level(_Level) -> ?STUB.
+
+-spec log_dropped() -> non_neg_integer().
+log_dropped() -> ?STUB.
 
 -spec allocated() -> non_neg_integer().
 allocated() -> ?STUB.
@@ -183,7 +195,7 @@ allocated() -> ?STUB.
     {pos_integer(), atom()} | busy.
 extension_register(_ClassKey, _Selector, _Fun, _Owner, _Source) -> ?STUB.
 
--spec extension_unregister(atom(), atom()) -> boolean() | busy.
+-spec extension_unregister(atom(), atom()) -> {fun(), atom(), binary() | undefined} | none | busy.
 extension_unregister(_ClassKey, _Selector) -> ?STUB.
 
 -spec extension_purge_class(atom()) -> [atom()].
@@ -235,7 +247,7 @@ build_profile() -> ?STUB.
     {pos_integer(), atom()}.
 extension_register_dirty(_A, _B, _C, _D, _E) -> ?STUB.
 
--spec extension_unregister_dirty(atom(), atom()) -> boolean().
+-spec extension_unregister_dirty(atom(), atom()) -> {fun(), atom(), binary() | undefined} | none.
 extension_unregister_dirty(_A, _B) -> ?STUB.
 
 -spec xref_open() -> boolean().
@@ -276,6 +288,9 @@ xref_purge_extension_dirty(_A, _B) -> ?STUB.
 
 -spec xref_set_provenance(atom(), [{atom(), atom()}]) -> written().
 xref_set_provenance(_A, _B) -> ?STUB.
+
+-spec xref_restrict_provenance(atom(), [atom()]) -> written().
+xref_restrict_provenance(_A, _B) -> ?STUB.
 
 -spec xref_senders(atom(), none | binary()) -> [tuple()] | text | more.
 xref_senders(_A, _B) -> ?STUB.
@@ -358,15 +373,16 @@ protocol_uses(_A) -> ?STUB.
 -spec protocol_users(atom()) -> [atom()].
 protocol_users(_A) -> ?STUB.
 
--spec protocol_conformance(atom(), atom()) -> boolean() | open.
+-spec protocol_conformance(atom(), atom()) -> boolean() | {open, non_neg_integer()}.
 protocol_conformance(_A, _B) -> ?STUB.
 
--spec protocol_missing(atom(), atom(), [atom()]) ->
-    boolean() | {non_neg_integer(), [atom()], [atom()]} | more.
-protocol_missing(_A, _B, _C) -> ?STUB.
+-spec protocol_missing(atom(), atom(), non_neg_integer(), [atom()]) ->
+    boolean() | {[atom()], [atom()]} | more.
+protocol_missing(_A, _B, _C, _D) -> ?STUB.
 
--spec protocol_missing_dirty(atom(), atom(), [atom()]) -> boolean() | {non_neg_integer(), [atom()], [atom()]}.
-protocol_missing_dirty(_A, _B, _C) -> ?STUB.
+-spec protocol_missing_dirty(atom(), atom(), non_neg_integer(), [atom()]) ->
+    boolean() | {[atom()], [atom()]}.
+protocol_missing_dirty(_A, _B, _C, _D) -> ?STUB.
 
 -spec protocol_remember(atom(), atom(), non_neg_integer(), boolean()) -> boolean().
 protocol_remember(_A, _B, _C, _D) -> ?STUB.

@@ -1,5 +1,5 @@
-%% @doc Supervises the two helpers of the image: the guard over application ends and the background indexer.
-%% Neither holds data, so a restart loses nothing.
+%% @doc Supervises the helpers of the image: the log reader, the guard over application ends and the background
+%% indexer. None of them holds data, so a restart loses nothing.
 -module(beamtalk_image_sup).
 -behaviour(supervisor).
 
@@ -16,7 +16,7 @@ start_link() ->
 init([]) ->
     %% A crash here must never take the image down: many restarts are allowed before giving up.
     Flags = #{strategy => one_for_one, intensity => 100, period => 10},
-    {ok, {Flags, [worker(beamtalk_image_guard), worker(beamtalk_image_indexer)]}}.
+    {ok, {Flags, [worker(Module) || Module <- [beamtalk_image_log, beamtalk_image_guard, beamtalk_image_indexer]]}}.
 
 worker(Module) ->
     #{id => Module, start => {Module, start_link, []}, restart => permanent, shutdown => 5_000, type => worker}.

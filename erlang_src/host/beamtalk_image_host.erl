@@ -25,12 +25,26 @@
     diff/2,
     make_set/1,
     home_dir/0,
-    set_log_domain/1
+    set_log_domain/1,
+    class_name/1,
+    defines_locally/3,
+    local_source/3,
+    class_origin/1,
+    file_scope/1,
+    class_source/1,
+    extension_file/3,
+    remove_method/3,
+    author/0,
+    run_in_class/2,
+    raise_error/1
 ]).
--export_type([class_name/0, selector/0, start_result/0, hit/0]).
+-export_type([class_name/0, selector/0, side/0, start_result/0, hit/0, class_origin/0]).
 
 -type class_name() :: atom().
 -type selector() :: atom().
+-type side() :: instance | class.
+-type class_origin() :: {file, binary()} | stdlib | dynamic.
+%% Where a class's text lives: a file, the standard library, or nowhere.
 -type start_result() :: {ok, pid()} | {error, {already_started, pid()}} | {error, term()}.
 -type hit() :: #{
     selector := binary(), line := pos_integer(), recv := atom(), target_module := binary(), _ => _
@@ -55,6 +69,17 @@
 -callback make_set([term()]) -> map().
 -callback home_dir() -> string() | false.
 -callback set_log_domain(atom()) -> ok.
+-callback class_name(pid()) -> class_name().
+-callback defines_locally(class_name(), selector(), side()) -> boolean().
+-callback local_source(class_name(), selector(), side()) -> binary() | undefined.
+-callback class_origin(class_name()) -> class_origin().
+-callback file_scope(binary()) -> project | dependency.
+-callback class_source(class_name()) -> binary() | undefined.
+-callback extension_file(Owner :: atom(), ClassKey :: atom(), selector()) -> {ok, binary()} | unknown.
+-callback remove_method(class_name(), selector(), side()) -> removed | absent | {error, term()}.
+-callback author() -> {human | agent, binary()}.
+-callback run_in_class(pid(), fun(() -> term())) -> term().
+-callback raise_error(tuple()) -> no_return().
 
 -optional_callbacks([
     whereis_class/1,
@@ -72,7 +97,18 @@
     diff/2,
     make_set/1,
     home_dir/0,
-    set_log_domain/1
+    set_log_domain/1,
+    class_name/1,
+    defines_locally/3,
+    local_source/3,
+    class_origin/1,
+    file_scope/1,
+    class_source/1,
+    extension_file/3,
+    remove_method/3,
+    author/0,
+    run_in_class/2,
+    raise_error/1
 ]).
 
 -define(KEY, {?MODULE, module}).
@@ -166,6 +202,69 @@ set_log_domain(Domain) ->
     case ask(set_log_domain, [Domain], undefined) of
         ok -> ok;
         _ -> logger:update_process_metadata(#{domain => [beamtalk, Domain]})
+    end.
+
+%% @doc The name of a class, by a message to it. No default: a class object that names no class is an error.
+-spec class_name(pid()) -> class_name().
+class_name(Pid) -> (module()):class_name(Pid).
+
+%% @doc Whether the class itself, extensions aside, defines the selector on that side. Default: `false'.
+-spec defines_locally(class_name(), selector(), side()) -> boolean().
+defines_locally(Class, Selector, Side) -> ask(defines_locally, [Class, Selector, Side], false).
+
+%% @doc The text of a method as the running class has it. Default: `undefined'.
+-spec local_source(class_name(), selector(), side()) -> binary() | undefined.
+local_source(Class, Selector, Side) -> ask(local_source, [Class, Selector, Side], undefined).
+
+%% @doc Where the text of a class lives. Default: `dynamic', nowhere.
+-spec class_origin(class_name()) -> class_origin().
+class_origin(Class) -> ask(class_origin, [Class], dynamic).
+
+%% @doc Whether a file belongs to the project that is being worked on. Default: `dependency', which is never written.
+-spec file_scope(binary()) -> project | dependency.
+file_scope(File) -> ask(file_scope, [File], dependency).
+
+%% @doc The tracked text of a class. Default: `undefined'.
+-spec class_source(class_name()) -> binary() | undefined.
+class_source(Class) -> ask(class_source, [Class], undefined).
+
+%% @doc The file in which an owner extends a class with a selector. Default: `unknown'.
+-spec extension_file(atom(), atom(), selector()) -> {ok, binary()} | unknown.
+extension_file(Owner, ClassKey, Selector) -> ask(extension_file, [Owner, ClassKey, Selector], unknown).
+
+%% @doc Recompiles a class without one of its methods, the library's classes included. Default: an error.
+-spec remove_method(class_name(), selector(), side()) -> removed | absent | {error, term()}.
+remove_method(Class, Selector, Side) -> ask(remove_method, [Class, Selector, Side], {error, no_workspace}).
+
+%% @doc Who makes the current change. Default: by the process dictionary of the caller, as the runtime does.
+-spec author() -> {human | agent, binary()}.
+author() ->
+    case ask(author, [], undefined) of
+        undefined -> author(get('$beamtalk_author_kind'), get('$beamtalk_author'));
+        Author -> Author
+    end.
+
+author(agent, Name) when is_binary(Name) -> {agent, Name};
+author(agent, _) -> {agent, <<"agent">>};
+author(_, Name) when is_binary(Name) -> {human, Name};
+author(_, _) -> {human, <<"repl">>}.
+
+%% @doc Runs a fun where blocks handed to a class run, and answers or raises what it does. Default: in the caller.
+-spec run_in_class(pid(), fun(() -> term())) -> term().
+run_in_class(Class, Fun) ->
+    Module = module(),
+    case erlang:function_exported(Module, run_in_class, 2) of
+        true -> Module:run_in_class(Class, Fun);
+        false -> Fun()
+    end.
+
+%% @doc Raises a structured error as the language sees it. Default: an exception map around it.
+-spec raise_error(tuple()) -> no_return().
+raise_error(Error) ->
+    Module = module(),
+    case erlang:function_exported(Module, raise_error, 1) of
+        true -> Module:raise_error(Error);
+        false -> error(#{'$beamtalk_class' => 'Error', error => Error})
     end.
 
 %% A callback that the host does not have is an `undef' of exactly that function; one deeper down is the host's own.

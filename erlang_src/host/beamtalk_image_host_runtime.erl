@@ -19,7 +19,12 @@
     diff/2,
     make_set/1,
     home_dir/0,
-    set_log_domain/1
+    set_log_domain/1,
+    class_name/1,
+    defines_locally/3,
+    class_source/1,
+    remove_method/3,
+    raise_error/1
 ]).
 
 -spec whereis_class(atom()) -> pid() | undefined.
@@ -91,6 +96,42 @@ set_log_domain(Domain) ->
     case or_default(beamtalk_logging_config, set_domain, [Domain], undefined) of
         ok -> ok;
         _ -> logger:update_process_metadata(#{domain => [beamtalk, Domain]})
+    end.
+
+-spec class_name(pid()) -> atom().
+class_name(Pid) ->
+    apply(beamtalk_object_class, class_name, [Pid]).
+
+-spec defines_locally(atom(), atom(), instance | class) -> boolean().
+defines_locally(Class, Selector, Side) ->
+    case whereis_class(Class) of
+        undefined -> false;
+        Pid when Side =:= instance -> lists:member(Selector, instance_selectors(Pid));
+        Pid -> lists:member(Selector, class_selectors(Pid))
+    end.
+
+-spec class_source(atom()) -> binary() | undefined.
+class_source(Class) ->
+    case or_default(beamtalk_workspace_meta, get_class_source, [atom_to_binary(Class)], undefined) of
+        {ok, Source} when is_binary(Source) -> Source;
+        Source when is_binary(Source) -> Source;
+        _ -> undefined
+    end.
+
+%% The library's own refusal to touch its classes is for reverts; a removal is merely not flushable.
+-spec remove_method(atom(), atom(), instance | class) -> removed | absent | {error, term()}.
+remove_method(Class, Selector, Side) ->
+    Arguments = [atom_to_binary(Class), Selector, Side, allow_stdlib],
+    case if_defined(beamtalk_repl_eval, remove_method, Arguments, {error, no_workspace}) of
+        {error, {method_not_found, _}} -> absent;
+        {error, Reason} -> {error, Reason};
+        _Removed -> removed
+    end.
+
+-spec raise_error(tuple()) -> no_return().
+raise_error(Error) ->
+    case if_defined(beamtalk_error, raise, [Error], not_raised) of
+        not_raised -> error(#{'$beamtalk_class' => 'Error', error => Error})
     end.
 
 %% The default when the function does not exist or fails: for questions whose failure means the same as no answer.

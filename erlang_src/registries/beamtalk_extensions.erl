@@ -28,7 +28,7 @@
     conflicts/0,
     safe_xref/1
 ]).
--export([lookup_chain/2, index_sends/3]).
+-export([lookup_chain/2, take/3, index_sends/3]).
 -export_type([class_key/0, selector/0, owner/0]).
 
 -type class_key() :: atom().
@@ -78,13 +78,23 @@ unregister(ClassKey, Selector) ->
 %% @doc Removes one entry with its source, conflict history and cross-reference rows. With `ClassSide' true the entry
 %% on the class side of `ClassName'. Nothing there: no effect.
 -spec unregister(ClassName :: atom(), Selector :: selector(), ClassSide :: boolean()) -> ok.
-unregister(ClassName, Selector, ClassSide) when
+unregister(ClassName, Selector, ClassSide) ->
+    _ = take(ClassName, Selector, ClassSide),
+    ok.
+
+%% @doc As {@link unregister/3}, and answers what it removed: of several callers at once, one gets it.
+-spec take(ClassName :: atom(), Selector :: selector(), ClassSide :: boolean()) ->
+    {ok, function(), owner(), Source :: binary() | undefined} | not_found.
+take(ClassName, Selector, ClassSide) when
     is_atom(ClassName), is_atom(Selector), is_boolean(ClassSide)
 ->
     ClassKey = class_key(ClassName, ClassSide),
     case remove(ClassKey, Selector) of
-        true -> forget(ClassKey, [Selector]);
-        false -> ok
+        none ->
+            not_found;
+        {Fun, Owner, Source} ->
+            forget(ClassKey, [Selector]),
+            {ok, Fun, Owner, Source}
     end.
 
 %% @doc Removes everything under exactly this class key, in one step. Nothing there: no effect.

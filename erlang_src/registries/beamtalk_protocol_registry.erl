@@ -94,7 +94,15 @@ register_uses(Class, Names) ->
 %% compiled with if the host keeps one. The uses fall with the class's module.
 -spec register_uses(Class :: atom(), Module :: module(), Uses :: [atom() | {atom(), binary()}]) -> ok.
 register_uses(Class, Module, Uses) when is_atom(Class), is_atom(Module), is_list(Uses) ->
-    beamtalk_image_nif:protocol_register_uses(Class, Module, Uses).
+    ok = beamtalk_image_nif:protocol_register_uses(Class, Module, Uses),
+    restrict_origins(Class, used_protocols(Class)).
+
+%% A class that no longer uses a protocol has no methods of it: the index must not go on saying so.
+restrict_origins(Class, Protocols) ->
+    case erlang:function_exported(beamtalk_xref, restrict_provenance, 2) of
+        true -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:restrict_provenance(Class, Protocols) end);
+        false -> ok
+    end.
 
 %% @doc Forgets which protocols a class uses. Nothing known: no effect.
 -spec unregister_uses(Class :: atom()) -> ok.
@@ -178,14 +186,16 @@ live_classes() ->
 -spec conforms_to(Class :: atom(), Name :: atom()) -> boolean().
 conforms_to(Class, Name) when is_atom(Class), is_atom(Name) ->
     case beamtalk_image_nif:protocol_conformance(Class, Name) of
-        open -> find_out(Class, Name);
+        {open, Stamp} -> find_out(Class, Name, Stamp);
         Answer -> Answer
     end.
 
-find_out(Class, Name) ->
+%% Everything that the host says below is read under the stamp: a change meanwhile makes the answer one of an earlier
+%% stamp, which is not remembered.
+find_out(Class, Name, Stamp) ->
     try
-        case missing(Class, Name, beamtalk_image_chain:running(Class)) of
-            {Stamp, Instance, ClassSide} ->
+        case missing(Class, Name, Stamp, beamtalk_image_chain:running(Class)) of
+            {Instance, ClassSide} ->
                 Answer = understands_all(Class, Instance) andalso has_class_side(Class, ClassSide),
                 _ = beamtalk_image_nif:protocol_remember(Class, Name, Stamp, Answer),
                 Answer;
@@ -199,9 +209,9 @@ find_out(Class, Name) ->
             false
     end.
 
-missing(Class, Name, Chain) ->
-    case beamtalk_image_nif:protocol_missing(Class, Name, Chain) of
-        more -> beamtalk_image_nif:protocol_missing_dirty(Class, Name, Chain);
+missing(Class, Name, Stamp, Chain) ->
+    case beamtalk_image_nif:protocol_missing(Class, Name, Stamp, Chain) of
+        more -> beamtalk_image_nif:protocol_missing_dirty(Class, Name, Stamp, Chain);
         Missing -> Missing
     end.
 

@@ -34,7 +34,7 @@
     all_sends_bt/0,
     all_sent_selectors_bt/0
 ]).
--export([set_provenance/2, purge_extension/2, forget_class/1]).
+-export([set_provenance/2, restrict_provenance/2, purge_extension/2, forget_class/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([
     site/0,
@@ -218,6 +218,13 @@ forget_class(Class) when is_atom(Class) ->
 set_provenance(Class, Origins) when is_atom(Class), is_map(Origins) ->
     written(
         beamtalk_image_nif:xref_set_provenance(Class, maps:to_list(Origins)), set_provenance, [Class, Origins]
+    ).
+
+%% @doc Takes back the origins of a class's methods that name none of these protocols.
+-spec restrict_provenance(Class :: atom(), Protocols :: [atom()]) -> ok.
+restrict_provenance(Class, Protocols) when is_atom(Class), is_list(Protocols) ->
+    written(
+        beamtalk_image_nif:xref_restrict_provenance(Class, Protocols), restrict_provenance, [Class, Protocols]
     ).
 
 written(ok, _Function, _Args) ->

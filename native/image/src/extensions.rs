@@ -188,12 +188,12 @@ impl<F> Extensions<F> {
         })
     }
 
-    /// Removes the entry at the key with its conflict history; answers whether there was one.
+    /// Removes the entry at the key with its conflict history and answers it: of several callers, one gets it.
     ///
     /// # Errors
     /// [`Busy`].
-    pub fn unregister(&self, key: Key, patience: Patience) -> Result<bool, Busy> {
-        self.edit(patience, |state| state.replace(key, None).is_some())
+    pub fn unregister(&self, key: Key, patience: Patience) -> Result<Option<Arc<Extension<F>>>, Busy> {
+        self.edit(patience, |state| state.replace(key, None))
     }
 
     /// Removes every entry under exactly this class key in one step; answers their selectors.

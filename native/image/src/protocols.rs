@@ -273,6 +273,7 @@ impl<P> Protocols<P> {
             let classes: Vec<Sym> =
                 state.users_by_module.get(&module).into_iter().flatten().copied().collect();
             classes.iter().for_each(|class| state.restate(*class, None));
+            tracing::debug!(protocols = protocols.len(), users = classes.len(), "module unregistered");
             protocols
         })
     }

@@ -19,6 +19,12 @@ rustler::atoms! {
     false_ = "false",
     release,
     debug,
+    off,
+    error,
+    warning,
+    info,
+    trace,
+    beamtalk_image_log,
 
     // Keys of method entries and definitions.
     entry,

@@ -61,17 +61,27 @@ fn register<'a>(
     }))
 }
 
-/// Whether there was an entry, or `busy` where the dirty twin should be asked.
+fn unregister<'a>(env: Env<'a>, class_key: Name, selector: Name, patience: Patience) -> Term<'a> {
+    let removed = EXTENSIONS.unregister((class_key.0, selector.0), patience);
+    unless_busy(env, removed, |removed| match removed {
+        None => atoms::none().encode(env),
+        Some(entry) => {
+            let source = entry.source.as_deref();
+            let source = source.map_or_else(|| atoms::undefined().encode(env), |text| binary(env, text));
+            (entry.fun.get(env), Name(entry.owner), source).encode(env)
+        }
+    })
+}
+
+/// What the entry was, `{Fun, Owner, Source | undefined}` or `none`; or `busy` where the dirty twin should be asked.
 #[rustler::nif]
 fn extension_unregister<'a>(env: Env<'a>, class_key: Name, selector: Name) -> Term<'a> {
-    let removed = EXTENSIONS.unregister((class_key.0, selector.0), Patience::Refuse);
-    unless_busy(env, removed, |removed| removed.encode(env))
+    unregister(env, class_key, selector, Patience::Refuse)
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn extension_unregister_dirty<'a>(env: Env<'a>, class_key: Name, selector: Name) -> Term<'a> {
-    let removed = EXTENSIONS.unregister((class_key.0, selector.0), Patience::Wait);
-    unless_busy(env, removed, |removed| removed.encode(env))
+    unregister(env, class_key, selector, Patience::Wait)
 }
 
 /// The selectors whose entries went.

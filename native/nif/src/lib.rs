@@ -5,8 +5,8 @@
 
 mod alloc;
 mod atoms;
-mod errors;
 mod extensions;
+mod log;
 mod protocols;
 mod saved;
 mod terms;
@@ -16,7 +16,7 @@ use rustler::{Env, Term};
 
 /// Nothing to build: stores are static and empty until used. They survive the module (`-z nodelete`).
 fn load(_env: Env, _info: Term) -> bool {
-    errors::hand_panics_to_the_log();
+    log::start();
     true
 }
 

@@ -160,20 +160,27 @@ fn protocol_users<'a>(env: Env<'a>, name: Name) -> Term<'a> {
     list(env, PROTOCOLS.users(name.0).into_iter().map(|class| atom(env, class)))
 }
 
-/// `true`, `false`, or `open` where somebody must find out.
+/// `true`, `false`, or `{open, Stamp}` where somebody must find out; the answer belongs to the stamp.
 #[rustler::nif]
 fn protocol_conformance<'a>(env: Env<'a>, class: Name, name: Name) -> Term<'a> {
     match PROTOCOLS.conformance(class.0, name.0) {
         Conformance::Known(answer) => answer.encode(env),
-        Conformance::Open { .. } => atoms::open().encode(env),
+        Conformance::Open { stamp, .. } => (atoms::open(), stamp).encode(env),
     }
 }
 
-fn missing<'a>(env: Env<'a>, class: Name, name: Name, chain: Term<'a>, limit: usize) -> NifResult<Term<'a>> {
+fn missing<'a>(
+    env: Env<'a>,
+    class: Name,
+    name: Name,
+    stamp: u64,
+    chain: Term<'a>,
+    limit: usize,
+) -> NifResult<Term<'a>> {
     let chain = names(chain)?;
-    let (stamp, requirements) = match PROTOCOLS.conformance(class.0, name.0) {
+    let requirements = match PROTOCOLS.conformance(class.0, name.0) {
         Conformance::Known(answer) => return Ok(answer.encode(env)),
-        Conformance::Open { stamp, requirements } => (stamp, requirements),
+        Conformance::Open { requirements, .. } => requirements,
     };
     let asked = requirements.instance.len() + requirements.class_side.len();
     if asked.saturating_mul(chain.len()) > limit {
@@ -181,22 +188,36 @@ fn missing<'a>(env: Env<'a>, class: Name, name: Name, chain: Term<'a>, limit: us
     }
     let Requirements { instance, class_side } = missing_from_index(&XREF.view(), &chain, requirements);
     if instance.is_empty() && class_side.is_empty() {
+        // The chain was read under the caller's stamp, which may be older than the one of this moment.
         PROTOCOLS.remember(class.0, name.0, stamp, true);
         return Ok(true.encode(env));
     }
-    Ok((stamp, selector_list(env, instance), selector_list(env, class_side)).encode(env))
+    Ok((selector_list(env, instance), selector_list(env, class_side)).encode(env))
 }
 
-/// What of a protocol the index does not show the chain to define: `{Stamp, InstanceSelectors, ClassSelectors}`; or
-/// the answer, where that settles it; or `more` where the dirty twin should be asked.
+/// What of a protocol the index does not show the chain to define: `{InstanceSelectors, ClassSelectors}`; or the
+/// answer, where that settles it; or `more` where the dirty twin should be asked. `stamp` is the one under which the
+/// chain was read.
 #[rustler::nif]
-fn protocol_missing<'a>(env: Env<'a>, class: Name, name: Name, chain: Term<'a>) -> NifResult<Term<'a>> {
-    missing(env, class, name, chain, LOOK_UPS_AT_ONCE)
+fn protocol_missing<'a>(
+    env: Env<'a>,
+    class: Name,
+    name: Name,
+    stamp: u64,
+    chain: Term<'a>,
+) -> NifResult<Term<'a>> {
+    missing(env, class, name, stamp, chain, LOOK_UPS_AT_ONCE)
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn protocol_missing_dirty<'a>(env: Env<'a>, class: Name, name: Name, chain: Term<'a>) -> NifResult<Term<'a>> {
-    missing(env, class, name, chain, usize::MAX)
+fn protocol_missing_dirty<'a>(
+    env: Env<'a>,
+    class: Name,
+    name: Name,
+    stamp: u64,
+    chain: Term<'a>,
+) -> NifResult<Term<'a>> {
+    missing(env, class, name, stamp, chain, usize::MAX)
 }
 
 /// Whether the answer was still wanted.

@@ -373,6 +373,11 @@ fn xref_set_provenance<'a>(env: Env<'a>, class: Name, origins: Term<'a>) -> NifR
     Ok(written(env, XREF.set_provenance(class.0, pairs)))
 }
 
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_restrict_provenance<'a>(env: Env<'a>, class: Name, protocols: Term<'a>) -> NifResult<Term<'a>> {
+    Ok(written(env, XREF.restrict_provenance(class.0, &names(protocols)?)))
+}
+
 // Reading.
 
 fn encode_type<'a>(env: Env<'a>, recv_type: &RecvType) -> Term<'a> {

@@ -60,6 +60,7 @@ impl Xref {
         if !was_open {
             self.view.store(Arc::new(View::opened_after(&now)));
         }
+        tracing::info!(kept = was_open, "cross-reference index open");
         was_open
     }
 
@@ -68,6 +69,7 @@ impl Xref {
     pub fn close(&self) -> Arc<View> {
         let _one_writer = self.writer.lock();
         let next = View::closed_after(&self.view.load());
+        tracing::info!(version = next.version(), "cross-reference index closed");
         self.view.swap(Arc::new(next))
     }
 
@@ -153,5 +155,14 @@ impl Xref {
     /// [`Refused::Closed`].
     pub fn set_provenance(&self, class: Sym, origins: Vec<(Sym, Sym)>) -> Result<(), Refused> {
         self.edit(Patience::Wait, |view| view.set_provenance(class, origins))
+    }
+
+    /// Takes back the origins that name none of these protocols: a class has no methods of a protocol that it does not
+    /// use.
+    ///
+    /// # Errors
+    /// [`Refused::Closed`].
+    pub fn restrict_provenance(&self, class: Sym, protocols: &[Sym]) -> Result<(), Refused> {
+        self.edit(Patience::Wait, |view| view.restrict_provenance(class, protocols))
     }
 }

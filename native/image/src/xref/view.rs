@@ -188,13 +188,29 @@ impl View {
                 next.own.insert(Arc::new(method));
             }
             Layer::Extension => {
-                let earlier = before.extensions.get(key).map(|earlier| earlier.extension_version);
-                let stale = earlier.is_some_and(|earlier| earlier > method.extension_version);
+                let shown = before.extensions.get(key);
+                let earlier =
+                    shown.or_else(|| before.put_away.get(key)).map(|earlier| earlier.extension_version);
+                // A bare row must not replace the completed one of its own version; 0 is a caller without versions.
+                let stale = earlier.is_some_and(|earlier| {
+                    earlier > method.extension_version
+                        || earlier == method.extension_version && earlier != 0 && !completes
+                });
                 if stale || completes && earlier != Some(method.extension_version) {
+                    tracing::debug!(
+                        version = method.extension_version,
+                        ?earlier,
+                        "late extension row dropped"
+                    );
                     return false;
                 }
-                next.put_away.remove(key);
-                next.extensions.insert(Arc::new(method));
+                if completes && shown.is_none() {
+                    // The class is between a purge and its registration, which will show the row again.
+                    next.put_away.insert(Arc::new(method));
+                } else {
+                    next.put_away.remove(key);
+                    next.extensions.insert(Arc::new(method));
+                }
             }
         }
         self.publish(class, &before, next, vec![key]);
@@ -207,6 +223,9 @@ impl View {
         if before.extensions.get(key).is_some() {
             next.extensions.remove(key);
         } else {
+            if before.own.get(key).is_none() {
+                next.put_away.remove(key);
+            }
             next.own.remove(key);
         }
         self.publish(key.0, &before, next, vec![key]);
@@ -228,7 +247,7 @@ impl View {
         next.origins = origins.into_iter().collect();
         let own = before.own.iter().map(|method| {
             let mut restated = Method::clone(method);
-            if restated.provenance == Provenance::Protocol {
+            if restated.provenance == Provenance::Protocol && !restated.class_side {
                 restated.provenance = Provenance::ClassBody;
                 restated.origin = None;
             }
@@ -243,6 +262,19 @@ impl View {
         next.own = own;
         let touched = keys([&before.own]);
         self.publish(class, &before, next, touched);
+    }
+
+    pub(super) fn restrict_provenance(&mut self, class: Sym, protocols: &[Sym]) {
+        let rows = self.rows(class);
+        let kept: Vec<(Sym, Sym)> = rows
+            .origins
+            .iter()
+            .filter(|(_, origin)| protocols.contains(origin))
+            .map(|(selector, origin)| (*selector, *origin))
+            .collect();
+        if kept.len() < rows.origins.len() {
+            self.set_provenance(class, kept);
+        }
     }
 
     /// The one place where rows change: the class and every posting list move together.
