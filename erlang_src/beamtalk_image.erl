@@ -54,15 +54,21 @@ clear(protocols) ->
 %% references to the class, stay. A registry that is away is left out.
 -spec class_removed(Name :: atom(), Module :: module()) -> ok.
 class_removed(Name, Module) when is_atom(Name), is_atom(Module) ->
-    Tag = beamtalk_image_names:class_tag(Name),
-    lists:foreach(fun(Step) -> attempt(Name, Step) end, [
-        fun() -> beamtalk_extensions:purge_class(Name) end,
-        fun() -> beamtalk_extensions:purge_class(Tag) end,
-        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Name) end) end,
-        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Tag) end) end,
+    Keys =
+        case beamtalk_image_names:tag_of(Name) of
+            {ok, Tag} -> [Name, Tag];
+            none -> [Name]
+        end,
+    Extensions = [fun() -> beamtalk_extensions:purge_class(Key) end || Key <- Keys],
+    Rows = [
+        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Key) end) end
+        || Key <- Keys
+    ],
+    Protocols = [
         fun() -> beamtalk_protocol_registry:unregister_uses(Name) end,
         fun() -> beamtalk_protocol_registry:unregister_protocol(Module) end
-    ]).
+    ],
+    lists:foreach(fun(Step) -> attempt(Name, Step) end, Extensions ++ Rows ++ Protocols).
 
 attempt(Name, Step) ->
     try

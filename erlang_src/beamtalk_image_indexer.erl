@@ -1,7 +1,8 @@
 %% @doc Reads the sends out of extension sources, away from whoever registers them.
 %%
 %% The definition row of an extension stands before `register/5' returns; asking the compiler for its sends may take
-%% seconds, so it happens here, one at a time, and an answer about an extension that has been replaced is dropped.
+%% seconds, so it happens here, one at a time, and an answer about an extension that has been replaced is dropped. What
+%% is still to be done stands in the registry: after a crash this process goes on with it.
 -module(beamtalk_image_indexer).
 -behaviour(gen_server).
 
@@ -30,12 +31,24 @@ index(ClassKey, Selector, Version) ->
 sync() ->
     case whereis(?MODULE) of
         undefined -> ok;
-        Pid -> gen_server:call(Pid, sync, infinity)
+        Pid -> sync(Pid)
+    end.
+
+sync(Pid) ->
+    try
+        gen_server:call(Pid, sync, infinity)
+    catch
+        %% It died meanwhile; its successor goes on with what was left, so it is the one to wait for.
+        exit:_ -> timer:sleep(10), sync()
     end.
 
 %% @private
 -spec init([]) -> {ok, []}.
 init([]) ->
+    lists:foreach(
+        fun({ClassKey, Selector, Version}) -> gen_server:cast(self(), {index, ClassKey, Selector, Version}) end,
+        beamtalk_extensions:pending_sends()
+    ),
     {ok, []}.
 
 %% @private

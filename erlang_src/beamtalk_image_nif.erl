@@ -20,6 +20,11 @@
     extension_has/2,
     extension_version/2,
     extension_source/2,
+    extension_source_dirty/2,
+    extension_indexed/3,
+    extension_pending/0,
+    extension_unindexed/0,
+    extension_keys/0,
     extension_list/1,
     extension_list_dirty/1,
     extension_by_owner/1,
@@ -92,6 +97,11 @@
     extension_has/2,
     extension_version/2,
     extension_source/2,
+    extension_source_dirty/2,
+    extension_indexed/3,
+    extension_pending/0,
+    extension_unindexed/0,
+    extension_keys/0,
     extension_list/1,
     extension_list_dirty/1,
     extension_by_owner/1,
@@ -216,8 +226,23 @@ extension_has(_ClassKey, _Selector) -> ?STUB.
 -spec extension_version(atom(), atom()) -> {pos_integer(), sourced | sourceless} | none.
 extension_version(_ClassKey, _Selector) -> ?STUB.
 
--spec extension_source(atom(), atom()) -> {ok, binary()} | not_found.
+-spec extension_source(atom(), atom()) -> {ok, binary()} | not_found | more.
 extension_source(_ClassKey, _Selector) -> ?STUB.
+
+-spec extension_source_dirty(atom(), atom()) -> {ok, binary()} | not_found.
+extension_source_dirty(_ClassKey, _Selector) -> ?STUB.
+
+-spec extension_indexed(atom(), atom(), pos_integer()) -> boolean().
+extension_indexed(_ClassKey, _Selector, _Version) -> ?STUB.
+
+-spec extension_pending() -> [{atom(), atom(), pos_integer()}].
+extension_pending() -> ?STUB.
+
+-spec extension_unindexed() -> ok.
+extension_unindexed() -> ?STUB.
+
+-spec extension_keys() -> [{atom(), atom()}].
+extension_keys() -> ?STUB.
 
 -spec extension_list(atom()) -> [{atom(), atom()}] | more.
 extension_list(_ClassKey) -> ?STUB.
@@ -343,7 +368,7 @@ protocol_register(_A, _B) -> ?STUB.
 -spec protocol_unregister_module(atom()) -> [atom()].
 protocol_unregister_module(_A) -> ?STUB.
 
--spec protocol_register_uses(atom(), atom(), list()) -> ok.
+-spec protocol_register_uses(atom(), atom(), list()) -> ok | beamtalk_image_errors:bad_entry().
 protocol_register_uses(_A, _B, _C) -> ?STUB.
 
 -spec protocol_invalidate() -> ok.

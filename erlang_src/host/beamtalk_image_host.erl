@@ -62,7 +62,7 @@
 -callback class_superclass(pid()) -> class_name() | none.
 -callback understands(class_name(), selector()) -> boolean().
 -callback start_class(class_name(), map()) -> start_result().
--callback find_sends(binary()) -> {ok, [hit()]} | {error, term()}.
+-callback find_sends(binary()) -> {ok, [hit()]} | {error, term()} | term().
 -callback method_span(binary(), binary(), binary(), instance | class) ->
     {ok, map(), binary()} | {error, atom(), term()}.
 -callback diff(binary(), binary()) -> binary() | undefined.
@@ -172,8 +172,9 @@ understands(Class, Selector) -> (module()):understands(Class, Selector).
 -spec start_class(class_name(), map()) -> start_result().
 start_class(Name, Info) -> ask(start_class, [Name, Info], {error, no_host}).
 
-%% @doc Every send in the text of one method, as the host's compiler sees it. Default: `{error, no_compiler}'.
--spec find_sends(binary()) -> {ok, [hit()]} | {error, term()}.
+%% @doc Every send in the text of one method, as the host's compiler sees it: `{ok, [hit()]}' or an error. A compiler is
+%% a process of its own that may answer anything, so whoever asks checks. Default: `{error, no_compiler}'.
+-spec find_sends(binary()) -> term().
 find_sends(Source) -> ask(find_sends, [Source], {error, no_compiler}).
 
 %% @doc Where a method stands in the text of a file, as a map of byte offsets `start' and `end' and the bytes inside.

@@ -68,7 +68,7 @@ understands(Class, Selector) ->
 start_class(Name, Info) ->
     if_defined(beamtalk_object_class, start, [Name, Info], {error, no_class_processes}).
 
--spec find_sends(binary()) -> {ok, [beamtalk_image_host:hit()]} | {error, term()}.
+-spec find_sends(binary()) -> term().
 find_sends(Source) ->
     or_default(beamtalk_compiler, find_all_sends_in_source, [Source], {error, no_compiler}).
 

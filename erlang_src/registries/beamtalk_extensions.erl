@@ -10,6 +10,7 @@
 -module(beamtalk_extensions).
 
 -include_lib("kernel/include/logger.hrl").
+-include("beamtalk_image_read.hrl").
 
 -export([
     init/0,
@@ -28,7 +29,7 @@
     conflicts/0,
     safe_xref/1
 ]).
--export([lookup_chain/2, take/3, index_sends/3]).
+-export([lookup_chain/2, take/3, index_sends/3, pending_sends/0, index_all/0]).
 -export_type([class_key/0, selector/0, owner/0]).
 
 -type class_key() :: atom().
@@ -88,7 +89,12 @@ unregister(ClassName, Selector, ClassSide) ->
 take(ClassName, Selector, ClassSide) when
     is_atom(ClassName), is_atom(Selector), is_boolean(ClassSide)
 ->
-    ClassKey = class_key(ClassName, ClassSide),
+    case class_key(ClassName, ClassSide) of
+        {ok, ClassKey} -> take(ClassKey, Selector);
+        none -> not_found
+    end.
+
+take(ClassKey, Selector) ->
     case remove(ClassKey, Selector) of
         none ->
             not_found;
@@ -100,7 +106,7 @@ take(ClassName, Selector, ClassSide) when
 %% @doc Removes everything under exactly this class key, in one step. Nothing there: no effect.
 -spec purge_class(ClassKey :: class_key()) -> ok.
 purge_class(ClassKey) when is_atom(ClassKey) ->
-    forget(ClassKey, beamtalk_image_nif:extension_purge_class(ClassKey)).
+    forget(ClassKey, ?READ(beamtalk_image_nif:extension_purge_class(ClassKey), [])).
 
 %% @doc The function and owner at exactly this key: no inheritance, no other side. Some tens of nanoseconds.
 -spec lookup(ClassKey :: class_key(), Selector :: selector()) -> {ok, function(), owner()} | not_found.
@@ -115,12 +121,7 @@ lookup(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
 -spec lookup_chain(ClassKeys :: [class_key()], Selector :: selector()) ->
     {ok, class_key(), function(), owner()} | not_found.
 lookup_chain(ClassKeys, Selector) when is_list(ClassKeys), is_atom(Selector) ->
-    try
-        beamtalk_image_nif:extension_lookup_chain(ClassKeys, Selector)
-    catch
-        error:{nif_not_loaded, _} -> not_found;
-        error:undef -> not_found
-    end.
+    ?READ(beamtalk_image_nif:extension_lookup_chain(ClassKeys, Selector), not_found).
 
 %% @doc Whether the key has an entry.
 -spec has(ClassKey :: class_key(), Selector :: selector()) -> boolean().
@@ -134,7 +135,7 @@ has(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
 %% @doc Selector and owner of every entry under the class key, in no order. Cost: the answer's length.
 -spec list(ClassKey :: class_key()) -> [{atom(), atom()}].
 list(ClassKey) when is_atom(ClassKey) ->
-    case beamtalk_image_nif:extension_list(ClassKey) of
+    case ?READ(beamtalk_image_nif:extension_list(ClassKey), []) of
         more -> beamtalk_image_nif:extension_list_dirty(ClassKey);
         Pairs -> Pairs
     end.
@@ -147,7 +148,7 @@ extenders_of(ClassKey) ->
 %% @doc Class key and selector of every entry of the owner, in no order. Cost: the answer's length.
 -spec extensions_by(Owner :: owner()) -> [{class_key(), selector()}].
 extensions_by(Owner) when is_atom(Owner) ->
-    case beamtalk_image_nif:extension_by_owner(Owner) of
+    case ?READ(beamtalk_image_nif:extension_by_owner(Owner), []) of
         more -> beamtalk_image_nif:extension_by_owner_dirty(Owner);
         Keys -> Keys
     end.
@@ -155,18 +156,21 @@ extensions_by(Owner) when is_atom(Owner) ->
 %% @doc The source text at the key; `not_found' for an entry without one too.
 -spec getSource(ClassKey :: class_key(), Selector :: selector()) -> {ok, binary()} | not_found.
 getSource(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
-    beamtalk_image_nif:extension_source(ClassKey, Selector).
+    case ?READ(beamtalk_image_nif:extension_source(ClassKey, Selector), not_found) of
+        more -> beamtalk_image_nif:extension_source_dirty(ClassKey, Selector);
+        Found -> Found
+    end.
 
 %% @doc Every entry that has a source text, in no order. Cost: the answer's length.
 -spec listAllWithSource() -> [{class_key(), selector(), binary()}].
 listAllWithSource() ->
-    beamtalk_image_nif:extension_sourced().
+    ?READ(beamtalk_image_nif:extension_sourced(), []).
 
 %% @doc The keys that more than one owner registered since they were last empty, with those owners sorted.
 -spec conflicts() -> [{class_key(), selector(), [owner()]}].
 conflicts() ->
     [{ClassKey, Selector, lists:usort(Owners)}
-        || {ClassKey, Selector, Owners} <- beamtalk_image_nif:extension_conflicts()].
+        || {ClassKey, Selector, Owners} <- ?READ(beamtalk_image_nif:extension_conflicts(), [])].
 
 %% @doc Runs a write to the cross-reference index, which may be away: the exits that say so are swallowed, anything
 %% else propagates. `Fun' must answer `ok'.
@@ -193,6 +197,7 @@ index_sends(ClassKey, Selector, Version) ->
             case beamtalk_image_nif:extension_version(ClassKey, Selector) of
                 {Version, sourced} ->
                     put_row(ClassKey, Selector, Entry#{completes => true}),
+                    _ = beamtalk_image_nif:extension_indexed(ClassKey, Selector, Version),
                     verify_row(ClassKey, Selector, {Version, sourced});
                 _ ->
                     ok
@@ -200,6 +205,24 @@ index_sends(ClassKey, Selector, Version) ->
         _ ->
             ok
     end.
+
+%% @private
+%% The versions whose sends are still to be indexed: what the background process goes on with after a crash.
+-spec pending_sends() -> [{class_key(), selector(), pos_integer()}].
+pending_sends() ->
+    ?READ(beamtalk_image_nif:extension_pending(), []).
+
+%% @private
+%% Puts the rows of every extension into an index that was opened empty.
+-spec index_all() -> ok.
+index_all() ->
+    Keys = ?READ(beamtalk_image_nif:extension_keys(), []),
+    Keys =:= [] orelse beamtalk_image_nif:extension_unindexed(),
+    lists:foreach(fun({ClassKey, Selector}) -> index_definition(ClassKey, Selector) end, Keys),
+    lists:foreach(
+        fun({ClassKey, Selector, Version}) -> beamtalk_image_indexer:index(ClassKey, Selector, Version) end,
+        pending_sends()
+    ).
 
 %% A writer that would have to wait for another one waits on a dirty scheduler.
 store(ClassKey, Selector, Fun, Owner, Source) ->
@@ -281,8 +304,8 @@ advisory(Fun) ->
             failed
     end.
 
-class_key(ClassName, false) -> ClassName;
-class_key(ClassName, true) -> beamtalk_image_names:class_tag(ClassName).
+class_key(ClassName, false) -> {ok, ClassName};
+class_key(ClassName, true) -> beamtalk_image_names:tag_of(ClassName).
 
 warn_conflict(ClassKey, Selector, OldOwner, NewOwner) ->
     ?LOG_WARNING(

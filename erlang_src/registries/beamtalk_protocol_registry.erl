@@ -7,6 +7,7 @@
 -module(beamtalk_protocol_registry).
 
 -include_lib("kernel/include/logger.hrl").
+-include("beamtalk_image_read.hrl").
 
 -export([
     init/0,
@@ -66,14 +67,14 @@ register_protocol(#{name := Name} = Definition) ->
         {bad_entry, 1, name, Name}, ?MODULE, register_protocol, [Definition], 1
     );
 register_protocol(Other) ->
-    ?LOG_WARNING("a protocol definition without a name is ignored: ~tp", [Other], ?DOMAIN),
+    ?LOG_WARNING("a protocol definition without a name is ignored: ~tP", [Other, 20], ?DOMAIN),
     ok.
 
 %% @doc Removes every protocol that the module registered, and the uses of the classes that it defines. Conformance
 %% answers are forgotten in any case; the protocols' class objects stay.
 -spec unregister_protocol(Module :: module()) -> ok.
 unregister_protocol(Module) when is_atom(Module) ->
-    _Names = beamtalk_image_nif:protocol_unregister_module(Module),
+    _Names = ?READ(beamtalk_image_nif:protocol_unregister_module(Module), []),
     ok.
 
 %% @doc Forgets every conformance answer, those under way included. Never raises.
@@ -94,8 +95,12 @@ register_uses(Class, Names) ->
 %% compiled with if the host keeps one. The uses fall with the class's module.
 -spec register_uses(Class :: atom(), Module :: module(), Uses :: [atom() | {atom(), binary()}]) -> ok.
 register_uses(Class, Module, Uses) when is_atom(Class), is_atom(Module), is_list(Uses) ->
-    ok = beamtalk_image_nif:protocol_register_uses(Class, Module, Uses),
-    restrict_origins(Class, used_protocols(Class)).
+    case beamtalk_image_nif:protocol_register_uses(Class, Module, Uses) of
+        ok ->
+            restrict_origins(Class, used_protocols(Class));
+        {bad_entry, _, _, _} = Bad ->
+            beamtalk_image_errors:raise_bad_entry(Bad, ?MODULE, register_uses, [Class, Module, Uses], 3)
+    end.
 
 %% A class that no longer uses a protocol has no methods of it: the index must not go on saying so.
 restrict_origins(Class, Protocols) ->
@@ -114,29 +119,30 @@ unregister_uses(Class) ->
 %% @doc The definition exactly as it was registered.
 -spec protocol_info(Name :: atom()) -> map() | undefined.
 protocol_info(Name) when is_atom(Name) ->
-    beamtalk_image_nif:protocol_definition(Name).
+    ?READ(beamtalk_image_nif:protocol_definition(Name), undefined).
 
 %% @doc Whether a protocol of that name is registered.
 -spec is_protocol(Name :: atom()) -> boolean().
 is_protocol(Name) when is_atom(Name) ->
-    beamtalk_image_nif:protocol_exists(Name).
+    ?READ(beamtalk_image_nif:protocol_exists(Name), false).
 
 %% @doc The names of all protocols, in no order.
 -spec all_protocol_names() -> [atom()].
 all_protocol_names() ->
-    beamtalk_image_nif:protocol_names().
+    ?READ(beamtalk_image_nif:protocol_names(), []).
 
 %% @doc Required selectors: own in declaration order, then inherited ones; after them the class side's, each with the
 %% prefix `class' and a blank.
 -spec required_methods(Name :: atom()) -> [atom()].
 required_methods(Name) when is_atom(Name) ->
-    {Instance, ClassSide} = beamtalk_image_nif:protocol_required(Name),
-    Instance ++ [binary_to_atom(<<"class ", (atom_to_binary(Selector))/binary>>) || Selector <- ClassSide].
+    {Instance, ClassSide} = ?READ(beamtalk_image_nif:protocol_required(Name), {[], []}),
+    Prefixed = [beamtalk_image_names:prefixed(<<"class ">>, Selector) || Selector <- ClassSide],
+    Instance ++ [Selector || {ok, Selector} <- Prefixed].
 
 %% @doc Provided selectors: own in declaration order, then inherited ones that are not provided anew.
 -spec provided_methods(Name :: atom()) -> [atom()].
 provided_methods(Name) when is_atom(Name) ->
-    beamtalk_image_nif:protocol_provided(Name).
+    ?READ(beamtalk_image_nif:protocol_provided(Name), []).
 
 %% @doc The protocols that a class uses, in declaration order.
 -spec used_protocols(Class :: atom()) -> [atom()].
@@ -146,12 +152,12 @@ used_protocols(Class) ->
 %% @doc The same with the hash that each was compiled with; `undefined' where the host keeps none.
 -spec used_protocol_hashes(Class :: atom()) -> [{atom(), binary() | undefined}].
 used_protocol_hashes(Class) when is_atom(Class) ->
-    beamtalk_image_nif:protocol_uses(Class).
+    ?READ(beamtalk_image_nif:protocol_uses(Class), []).
 
 %% @doc The classes that name the protocol in a use, sorted.
 -spec users_of(Name :: atom()) -> [atom()].
 users_of(Name) when is_atom(Name) ->
-    lists:usort(beamtalk_image_nif:protocol_users(Name)).
+    lists:usort(?READ(beamtalk_image_nif:protocol_users(Name), [])).
 
 %% @doc The class objects of {@link users_of/1}; a class that is not running is left out.
 -spec user_class_objects(Name :: atom()) -> [class_object()].
@@ -167,8 +173,10 @@ class_objects([]) ->
     [];
 class_objects(Names) ->
     Live = maps:from_list([{Name, {Module, Pid}} || {Name, Module, Pid} <- live_classes()]),
-    [{beamtalk_object, beamtalk_image_names:class_tag(Name), Module, Pid}
-        || Name <- Names, {Module, Pid} <- [maps:get(Name, Live, none)]].
+    [{beamtalk_object, Tag, Module, Pid}
+        || Name <- Names,
+           {Module, Pid} <- [maps:get(Name, Live, none)],
+           {ok, Tag} <- [beamtalk_image_names:tag_of(Name)]].
 
 live_classes() ->
     try
@@ -185,7 +193,7 @@ live_classes() ->
 %% `false' and asked anew next time.
 -spec conforms_to(Class :: atom(), Name :: atom()) -> boolean().
 conforms_to(Class, Name) when is_atom(Class), is_atom(Name) ->
-    case beamtalk_image_nif:protocol_conformance(Class, Name) of
+    case ?READ(beamtalk_image_nif:protocol_conformance(Class, Name), false) of
         {open, Stamp} -> find_out(Class, Name, Stamp);
         Answer -> Answer
     end.
@@ -221,10 +229,15 @@ understands_all(Class, Selectors) ->
 has_class_side(_Class, []) ->
     true;
 has_class_side(Class, Selectors) ->
-    Tag = beamtalk_image_names:class_tag(Class),
-    case [Selector || Selector <- Selectors, not beamtalk_extensions:has(Tag, Selector)] of
+    case [Selector || Selector <- Selectors, not extends_class_side(Class, Selector)] of
         [] -> true;
         Left -> defines_along_chain(Class, Left, [])
+    end.
+
+extends_class_side(Class, Selector) ->
+    case beamtalk_image_names:tag_of(Class) of
+        {ok, Tag} -> beamtalk_extensions:has(Tag, Selector);
+        none -> false
     end.
 
 defines_along_chain(_Class, [], _Visited) ->

@@ -11,6 +11,7 @@
 -behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
+-include("beamtalk_image_read.hrl").
 
 -export([
     start_link/0,
@@ -35,7 +36,7 @@
     all_sent_selectors_bt/0
 ]).
 -export([set_provenance/2, restrict_provenance/2, purge_extension/2, forget_class/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([
     site/0,
     method_info/0,
@@ -117,15 +118,32 @@ start_link() ->
     end.
 
 %% @private
--spec init([]) -> {ok, []}.
+-spec init([]) -> {ok, []} | {ok, [], {continue, opened_empty}}.
 init([]) ->
     process_flag(trap_exit, true),
     ok = beamtalk_image_host:set_log_domain(runtime),
-    case beamtalk_image_nif:xref_open() of
-        true -> ?LOG_INFO("cross-reference index: server restarted, rows kept", ?DOMAIN);
-        false -> ?LOG_INFO("cross-reference index: open", ?DOMAIN)
+    case ?READ(beamtalk_image_nif:xref_open(), no_library) of
+        true ->
+            ?LOG_INFO("cross-reference index: server restarted, rows kept", ?DOMAIN),
+            {ok, []};
+        false ->
+            ?LOG_INFO("cross-reference index: open", ?DOMAIN),
+            {ok, [], {continue, opened_empty}};
+        no_library ->
+            ?LOG_ERROR("cross-reference index: the native library is not loaded, so nothing will be indexed: ~tp; "
+                "build it with native/build.sh and restart", [beamtalk_image_nif:load_error()], ?DOMAIN),
+            {ok, []}
+    end.
+
+%% @private
+%% Extensions that were registered while no index was open get their rows now.
+-spec handle_continue(opened_empty, []) -> {noreply, []}.
+handle_continue(opened_empty, []) ->
+    case erlang:function_exported(beamtalk_extensions, index_all, 0) of
+        true -> beamtalk_extensions:index_all();
+        false -> ok
     end,
-    {ok, []}.
+    {noreply, []}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, {error, unknown_request}, []}.
@@ -146,7 +164,7 @@ handle_info(_Message, []) ->
 -spec terminate(term(), []) -> ok.
 terminate(Reason, []) ->
     case orderly(Reason) of
-        true -> beamtalk_image_nif:xref_close();
+        true -> ?READ(beamtalk_image_nif:xref_close(), ok);
         false -> ok
     end.
 
@@ -162,12 +180,12 @@ orderly(_) -> false.
 %% and value, and changes nothing; an index that is not open exits with `{noproc, _}'. Cost: the rows of the class.
 -spec register_class(Class :: atom(), Entries :: [method_xref_entry()]) -> ok.
 register_class(Class, Entries) when is_atom(Class), is_list(Entries) ->
-    written(beamtalk_image_nif:xref_register_class(Class, Entries), register_class, [Class, Entries]).
+    written(?READ(beamtalk_image_nif:xref_register_class(Class, Entries), closed), register_class, [Class, Entries]).
 
 %% @doc Removes every row that the class owns and forgets that it was ever indexed. Unknown class: no effect.
 -spec purge_class(Class :: atom()) -> ok.
 purge_class(Class) when is_atom(Class) ->
-    written(beamtalk_image_nif:xref_purge_class(Class), purge_class, [Class]).
+    written(?READ(beamtalk_image_nif:xref_purge_class(Class), closed), purge_class, [Class]).
 
 %% @doc Replaces the rows of one method in the layer of its provenance; side and selector of the arguments count.
 %% Errors as in {@link register_class/2}. Cost: the rows of the method.
@@ -178,7 +196,7 @@ put_method(Class, ClassSide, Selector, Entry) when
     is_atom(Class), is_boolean(ClassSide), is_atom(Selector), is_map(Entry)
 ->
     Written =
-        case beamtalk_image_nif:xref_put_method(Class, ClassSide, Selector, Entry) of
+        case ?READ(beamtalk_image_nif:xref_put_method(Class, ClassSide, Selector, Entry), closed) of
             busy -> beamtalk_image_nif:xref_put_method_dirty(Class, ClassSide, Selector, Entry);
             Answer -> Answer
         end,
@@ -189,7 +207,7 @@ put_method(Class, ClassSide, Selector, Entry) when
 -spec purge_method(Class :: atom(), ClassSide :: boolean(), Selector :: atom()) -> ok.
 purge_method(Class, ClassSide, Selector) when is_atom(Class), is_boolean(ClassSide), is_atom(Selector) ->
     Written =
-        case beamtalk_image_nif:xref_purge_method(Class, ClassSide, Selector) of
+        case ?READ(beamtalk_image_nif:xref_purge_method(Class, ClassSide, Selector), closed) of
             busy -> beamtalk_image_nif:xref_purge_method_dirty(Class, ClassSide, Selector);
             Answer -> Answer
         end,
@@ -199,7 +217,7 @@ purge_method(Class, ClassSide, Selector) when is_atom(Class), is_boolean(ClassSi
 -spec purge_extension(ClassKey :: atom(), Selector :: atom()) -> ok.
 purge_extension(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     Written =
-        case beamtalk_image_nif:xref_purge_extension(ClassKey, Selector) of
+        case ?READ(beamtalk_image_nif:xref_purge_extension(ClassKey, Selector), closed) of
             busy -> beamtalk_image_nif:xref_purge_extension_dirty(ClassKey, Selector);
             Answer -> Answer
         end,
@@ -209,7 +227,7 @@ purge_extension(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
 %% stated for it.
 -spec forget_class(Class :: atom()) -> ok.
 forget_class(Class) when is_atom(Class) ->
-    written(beamtalk_image_nif:xref_forget_class(Class), forget_class, [Class]).
+    written(?READ(beamtalk_image_nif:xref_forget_class(Class), closed), forget_class, [Class]).
 
 %% @doc States which instance methods of a class come from which protocol (ADR 0127 §12). Rows of the class's own text
 %% turn into rows of provenance `protocol' with that origin, now and at every registration until other origins are
@@ -217,14 +235,14 @@ forget_class(Class) when is_atom(Class) ->
 -spec set_provenance(Class :: atom(), Origins :: #{Selector :: atom() => Protocol :: atom()}) -> ok.
 set_provenance(Class, Origins) when is_atom(Class), is_map(Origins) ->
     written(
-        beamtalk_image_nif:xref_set_provenance(Class, maps:to_list(Origins)), set_provenance, [Class, Origins]
+        ?READ(beamtalk_image_nif:xref_set_provenance(Class, maps:to_list(Origins)), closed), set_provenance, [Class, Origins]
     ).
 
 %% @doc Takes back the origins of a class's methods that name none of these protocols.
 -spec restrict_provenance(Class :: atom(), Protocols :: [atom()]) -> ok.
 restrict_provenance(Class, Protocols) when is_atom(Class), is_list(Protocols) ->
     written(
-        beamtalk_image_nif:xref_restrict_provenance(Class, Protocols), restrict_provenance, [Class, Protocols]
+        ?READ(beamtalk_image_nif:xref_restrict_provenance(Class, Protocols), closed), restrict_provenance, [Class, Protocols]
     ).
 
 written(ok, _Function, _Args) ->
@@ -265,8 +283,8 @@ hits(_Source, unindexed_runtime_fun) ->
     [];
 hits(Source, _Status) when is_binary(Source), Source =/= <<>> ->
     try beamtalk_image_host:find_sends(Source) of
-        {ok, Hits} -> Hits;
-        {error, _} -> []
+        {ok, Hits} when is_list(Hits) -> Hits;
+        _ -> []
     catch
         _:_ -> []
     end;
@@ -275,7 +293,10 @@ hits(_Source, _Status) ->
 
 resolve([], Sends, Unresolved) ->
     {lists:reverse(Sends), lists:reverse(Unresolved)};
-resolve([#{selector := Text, line := Line, recv := Recv, target_module := Target} | Rest], Sends, Unresolved) ->
+resolve([#{selector := Text, line := Line, recv := Recv, target_module := Named} | Rest], Sends, Unresolved) when
+    is_binary(Text), is_integer(Line), Line > 0, Line < 1 bsl 32
+->
+    Target = readable(Named),
     Module = existing_atom(Target),
     Send = #{selector => existing_atom(Text), line => Line, recv_kind => recv_kind(Recv),
         target_module => Module, recv_type => dynamic},
@@ -290,14 +311,25 @@ resolve([#{selector := Text, line := Line, recv := Recv, target_module := Target
             resolve(Rest, [Send | Sends], Unresolved)
     end;
 resolve([_Malformed | Rest], Sends, Unresolved) ->
-    resolve(Rest, Sends, Unresolved).
+    resolve(Rest, Sends, Unresolved);
+resolve(_Improper, Sends, Unresolved) ->
+    resolve([], Sends, Unresolved).
 
 %% Text that can never be an atom is dropped: nobody could ask for it.
 keep_text(Text, Waiting, Unresolved) ->
-    case string:length(Text) =< ?LONGEST_NAME of
-        true -> [Waiting#{selector => Text} | Unresolved];
-        false -> Unresolved
+    case readable(Text) of
+        <<>> -> Unresolved;
+        Readable -> [Waiting#{selector => Readable} | Unresolved]
     end.
+
+%% The text, if an atom could spell it.
+readable(Text) when is_binary(Text) ->
+    case unicode:characters_to_list(Text) of
+        Characters when is_list(Characters), length(Characters) =< ?LONGEST_NAME -> Text;
+        _ -> <<>>
+    end;
+readable(_Other) ->
+    <<>>.
 
 waiting_module(undefined, <<>>) -> undefined;
 waiting_module(undefined, Text) -> Text;
@@ -329,7 +361,7 @@ senders_of(Selector) when is_atom(Selector) ->
 %% side. A send is left out only if its receiver's type proves that it cannot.
 -spec senders_of(Selector :: atom(), Changed :: atom()) -> [site()].
 senders_of(Selector, Changed) when is_atom(Selector), is_atom(Changed) ->
-    Names = beamtalk_image_nif:xref_receiver_names(Selector),
+    Names = ?READ(beamtalk_image_nif:xref_receiver_names(Selector), []),
     Excluded = unreachable(Names, Changed),
     Rows = with_text(Selector, fun(Text) ->
         beamtalk_image_nif:xref_senders_reaching(Selector, Text, Excluded)
@@ -340,7 +372,7 @@ senders_of(Selector, Changed) when is_atom(Selector), is_atom(Changed) ->
 -spec references_to(Class :: atom()) -> [site()].
 references_to(Class) when is_atom(Class) ->
     Rows =
-        case beamtalk_image_nif:xref_references(Class) of
+        case ?READ(beamtalk_image_nif:xref_references(Class), []) of
             more -> beamtalk_image_nif:xref_references_dirty(Class);
             Some -> Some
         end,
@@ -350,7 +382,7 @@ references_to(Class) when is_atom(Class) ->
 %% @doc Classes and sides that define the selector, sorted. A class-side extension shows under its tag.
 -spec implementors_of(Selector :: atom()) -> [{Class :: atom(), ClassSide :: boolean()}].
 implementors_of(Selector) when is_atom(Selector) ->
-    case beamtalk_image_nif:xref_implementors(Selector) of
+    case ?READ(beamtalk_image_nif:xref_implementors(Selector), []) of
         more -> lists:usort(beamtalk_image_nif:xref_implementors_dirty(Selector));
         Rows -> lists:usort(Rows)
     end.
@@ -358,7 +390,7 @@ implementors_of(Selector) when is_atom(Selector) ->
 %% @doc The selectors that a class defines on one side, sorted.
 -spec defined_selectors(Class :: atom(), ClassSide :: boolean()) -> [atom()].
 defined_selectors(Class, ClassSide) when is_atom(Class), is_boolean(ClassSide) ->
-    case beamtalk_image_nif:xref_selectors(Class, ClassSide) of
+    case ?READ(beamtalk_image_nif:xref_selectors(Class, ClassSide), []) of
         more -> lists:usort(beamtalk_image_nif:xref_selectors_dirty(Class, ClassSide));
         Selectors -> lists:usort(Selectors)
     end.
@@ -367,7 +399,7 @@ defined_selectors(Class, ClassSide) when is_atom(Class), is_boolean(ClassSide) -
 %% `origin'.
 -spec method_info(Class :: atom(), ClassSide :: boolean(), Selector :: atom()) -> method_info() | undefined.
 method_info(Class, ClassSide, Selector) when is_atom(Class), is_boolean(ClassSide), is_atom(Selector) ->
-    case beamtalk_image_nif:xref_method(Class, ClassSide, Selector) of
+    case ?READ(beamtalk_image_nif:xref_method(Class, ClassSide, Selector), undefined) of
         undefined ->
             undefined;
         {Line, Status, Provenance, undefined, Gen} ->
@@ -387,7 +419,7 @@ callers_of_native_module(Module) when is_atom(Module) ->
 
 %% @doc The class with its ancestors and descendants, as a version-2 set. Neither direction loses deep chains or hangs
 %% on a cycle.
--spec hierarchy_related_classes(Class :: atom()) -> #{atom() => []}.
+-spec hierarchy_related_classes(Class :: atom()) -> sets:set(atom()).
 hierarchy_related_classes(Class) ->
     Descendants =
         try
@@ -407,7 +439,7 @@ sender_rows(Selector) ->
 
 %% Sends indexed before their selector was an atom are found by its text, which only this side can give.
 with_text(Name, Ask) ->
-    case Ask(none) of
+    case ?READ(Ask(none), []) of
         text -> Ask(atom_to_binary(Name));
         Rows -> Rows
     end.
@@ -507,10 +539,10 @@ of_loaded(Query, Question, Name, Shape) ->
 of_loaded(Query, Question, Name, Shape, Loaded, Again) ->
     Names = [Class || {Class, _Pid} <- Loaded],
     {Rows, Unindexed} = with_text(Name, fun(Text) ->
-        beamtalk_image_nif:xref_of_loaded(Question(Text), Names)
+        ?READ(beamtalk_image_nif:xref_of_loaded(Question(Text), Names), {[], Names})
     end),
     Fallback = defining(Unindexed, Loaded),
-    case Again =:= once andalso Fallback =/= beamtalk_image_nif:xref_unindexed(Fallback) of
+    case Again =:= once andalso Fallback =/= ?READ(beamtalk_image_nif:xref_unindexed(Fallback), Fallback) of
         true ->
             of_loaded(Query, Question, Name, Shape, Loaded, never);
         false ->

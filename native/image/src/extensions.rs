@@ -60,6 +60,8 @@ struct State<F> {
     by_class: Map<Sym, Set<Sym>>,
     by_owner: Map<Sym, Set<Key>>,
     sourced: Set<Key>,
+    /// Sourced entries whose sends are still to be read out of their text.
+    pending: Set<Key>,
     conflicted: Set<Key>,
     version: u64,
 }
@@ -71,6 +73,7 @@ impl<F> Clone for State<F> {
             by_class: self.by_class.clone(),
             by_owner: self.by_owner.clone(),
             sourced: self.sourced.clone(),
+            pending: self.pending.clone(),
             conflicted: self.conflicted.clone(),
             version: self.version,
         }
@@ -84,6 +87,7 @@ impl<F> Default for State<F> {
             by_class: Map::with_hasher(SymHash),
             by_owner: Map::with_hasher(SymHash),
             sourced: Set::with_hasher(SymHash),
+            pending: Set::with_hasher(SymHash),
             conflicted: Set::with_hasher(SymHash),
             version: 0,
         }
@@ -107,11 +111,13 @@ impl<F> State<F> {
                 insert_member(&mut self.by_class, key.0, key.1);
                 insert_member(&mut self.by_owner, new.owner, key);
                 set_membership(&mut self.sourced, key, new.source.is_some());
+                set_membership(&mut self.pending, key, new.source.is_some());
                 set_membership(&mut self.conflicted, key, new.owners.len() > 1);
             }
             None => {
                 remove_member(&mut self.by_class, key.0, &key.1);
                 self.sourced.remove(&key);
+                self.pending.remove(&key);
                 self.conflicted.remove(&key);
             }
         }
@@ -285,6 +291,41 @@ impl<F> Extensions<F> {
             .iter()
             .filter_map(|key| state.entries.get(key).map(|hit| (*key, Arc::clone(hit))))
             .collect()
+    }
+
+    /// Notes that the sends of this version are indexed; answers whether it still is the one registered.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn indexed(&self, key: Key, version: u64, patience: Patience) -> Result<bool, Busy> {
+        self.edit(patience, |state| {
+            let current = state.entries.get(&key).is_some_and(|entry| entry.version == version);
+            if current {
+                state.pending.remove(&key);
+            }
+            current
+        })
+    }
+
+    /// Sourced entries whose sends are not indexed yet, with their versions, in no order.
+    #[must_use]
+    pub fn pending(&self) -> Vec<(Key, u64)> {
+        let state = self.state.load();
+        state.pending.iter().filter_map(|key| state.entries.get(key).map(|hit| (*key, hit.version))).collect()
+    }
+
+    /// Every key that has an entry, in no order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        self.state.load().entries.keys().copied().collect()
+    }
+
+    /// Marks every sourced entry as still to be indexed: the index was emptied.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn unindexed(&self, patience: Patience) -> Result<(), Busy> {
+        self.edit(patience, |state| state.pending = state.sourced.clone())
     }
 
     /// Keys that more than one owner registered, with all of those owners. Cost: the answer's length.

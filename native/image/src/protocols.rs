@@ -4,6 +4,7 @@
 //! A definition is handed back as it was registered; the registry reads only its names. Answers are remembered under a
 //! stamp that rises with every change: an answer whose computation began under an earlier stamp is never served.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -50,13 +51,9 @@ pub struct Requirements {
 pub enum Conformance {
     /// The answer.
     Known(bool),
-    /// Somebody must find out; the answer may be remembered under this stamp.
-    Open {
-        /// To be handed in with the answer.
-        stamp: u64,
-        /// What the class must have.
-        requirements: Requirements,
-    },
+    /// Somebody must find out. The answer may be remembered under this stamp, which must have been read before any
+    /// of the facts that the answer rests on.
+    Open(u64),
 }
 
 /// How much the registry holds.
@@ -151,14 +148,13 @@ impl<P> State<P> {
 
     /// The protocol and its ancestors, nearest first, each once: a cycle ends where it closes.
     fn lineage(&self, name: Sym) -> Vec<&Names> {
-        let mut visited = vec![];
+        let mut visited = HashSet::new();
         let mut lineage = vec![];
         let mut next = Some(name);
         while let Some(name) = next
-            && !visited.contains(&name)
+            && visited.insert(name)
             && let Some(definition) = self.protocols.get(&name)
         {
-            visited.push(name);
             lineage.push(&definition.names);
             next = definition.names.extending;
         }
@@ -168,13 +164,19 @@ impl<P> State<P> {
     /// A member list of the protocol: its own in declaration order, then inherited ones that it does not restate.
     fn members(&self, name: Sym, of: impl Fn(&Names) -> &[Sym]) -> Vec<Sym> {
         let mut members = vec![];
+        let mut restated = HashSet::new();
         for names in self.lineage(name) {
-            let inherited: Vec<Sym> =
-                of(names).iter().filter(|member| !members.contains(*member)).copied().collect();
             // What one protocol states twice stays twice, as it was declared.
-            members.extend(inherited);
+            members.extend(of(names).iter().filter(|member| !restated.contains(*member)).copied());
+            restated.extend(of(names).iter().copied());
         }
         members
+    }
+
+    /// How many selectors a class must have at most.
+    fn demands(&self, name: Sym) -> usize {
+        let lineage = self.lineage(name).into_iter();
+        lineage.map(|names| names.required.len() + names.required_class.len() + names.provided.len()).sum()
     }
 
     fn requirements(&self, name: Sym) -> Requirements {
@@ -359,11 +361,14 @@ impl<P> Protocols<P> {
         if !state.protocols.contains_key(&name) {
             return Conformance::Known(false);
         }
-        let requirements = state.requirements(name);
-        if requirements.instance.is_empty() && requirements.class_side.is_empty() {
-            return Conformance::Known(true);
-        }
-        Conformance::Open { stamp, requirements }
+        if state.demands(name) == 0 { Conformance::Known(true) } else { Conformance::Open(stamp) }
+    }
+
+    /// What a class must have to conform; `None` if that may be more than `limit` selectors.
+    #[must_use]
+    pub fn requirements(&self, name: Sym, limit: usize) -> Option<Requirements> {
+        let state = self.state.load();
+        (state.demands(name) <= limit).then(|| state.requirements(name))
     }
 
     /// Remembers an answer, unless something changed since its computation began; answers whether it did.

@@ -12,6 +12,9 @@ use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, each, list, sym, unless_bus
 
 static EXTENSIONS: LazyLock<Extensions<Saved>> = LazyLock::new(Extensions::default);
 
+/// A longer text is copied on a dirty scheduler.
+const BYTES_AT_ONCE: usize = 64 * 1_024;
+
 /// `{Version, ReplacedOwner | none}`, or `busy` where the dirty twin should be asked.
 #[rustler::nif]
 fn extension_register<'a>(
@@ -22,6 +25,9 @@ fn extension_register<'a>(
     owner: Name,
     source: Term<'a>,
 ) -> NifResult<Term<'a>> {
+    if source.decode::<Binary>().is_ok_and(|text| text.len() > BYTES_AT_ONCE) {
+        return Ok(atoms::busy().encode(env));
+    }
     register(env, (class_key.0, selector.0), fun, owner, source, Patience::Refuse)
 }
 
@@ -139,13 +145,58 @@ fn extension_version(env: Env<'_>, class_key: Name, selector: Name) -> Term<'_> 
         .unwrap_or_else(|| atoms::none().encode(env))
 }
 
-/// `{ok, Source}` or `not_found`, for a sourceless entry too.
+fn source_up_to<'a>(env: Env<'a>, class_key: Name, selector: Name, limit: usize) -> Term<'a> {
+    let found = EXTENSIONS.with((class_key.0, selector.0), |hit| {
+        hit.source.as_deref().map(|text| {
+            if text.len() > limit {
+                atoms::more().encode(env)
+            } else {
+                (atoms::ok(), binary(env, text)).encode(env)
+            }
+        })
+    });
+    found.flatten().unwrap_or_else(|| atoms::not_found().encode(env))
+}
+
+/// `{ok, Source}` or `not_found`, for a sourceless entry too; `more` where the dirty twin should be asked.
 #[rustler::nif]
 fn extension_source(env: Env<'_>, class_key: Name, selector: Name) -> Term<'_> {
-    let text = EXTENSIONS
-        .with((class_key.0, selector.0), |hit| hit.source.as_deref().map(|text| binary(env, text)))
-        .flatten();
-    text.map_or_else(|| atoms::not_found().encode(env), |text| (atoms::ok(), text).encode(env))
+    source_up_to(env, class_key, selector, BYTES_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn extension_source_dirty(env: Env<'_>, class_key: Name, selector: Name) -> Term<'_> {
+    source_up_to(env, class_key, selector, usize::MAX)
+}
+
+/// Takes the key off those whose sends are still to be indexed, if the version is still the one registered.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn extension_indexed<'a>(env: Env<'a>, class_key: Name, selector: Name, version: u64) -> Term<'a> {
+    let noted = EXTENSIONS.indexed((class_key.0, selector.0), version, Patience::Wait);
+    unless_busy(env, noted, |noted| noted.encode(env))
+}
+
+/// `{ClassKey, Selector, Version}` of every sourced entry whose sends are still to be indexed.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn extension_pending(env: Env<'_>) -> Term<'_> {
+    let pending = EXTENSIONS.pending().into_iter();
+    list(
+        env,
+        pending
+            .map(|((class_key, selector), version)| (Name(class_key), Name(selector), version).encode(env)),
+    )
+}
+
+/// Every sourced entry counts as still to be indexed again.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn extension_unindexed(env: Env<'_>) -> Term<'_> {
+    unless_busy(env, EXTENSIONS.unindexed(Patience::Wait), |()| atoms::ok().encode(env))
+}
+
+/// `{ClassKey, Selector}` of every entry.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn extension_keys(env: Env<'_>) -> Term<'_> {
+    pairs_or_more(env, Some(EXTENSIONS.keys()))
 }
 
 fn list_up_to<'a>(env: Env<'a>, class_key: Name, limit: usize) -> Term<'a> {

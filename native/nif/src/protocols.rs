@@ -8,7 +8,7 @@ use rustler::{Atom, Binary, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
 use crate::saved::Saved;
-use crate::terms::{Name, atom, binary, each, list, names, sym};
+use crate::terms::{Name, atom, binary, collect, each, list, names, sym};
 use crate::xref::XREF;
 
 static PROTOCOLS: LazyLock<Protocols<Saved>> = LazyLock::new(Protocols::default);
@@ -69,23 +69,24 @@ fn protocol_unregister_module<'a>(env: Env<'a>, module: Name) -> Term<'a> {
 }
 
 /// `Uses` is a list of protocol names or `{Protocol, Hash}` with a binary hash; `Module` is `undefined` for none.
+/// `ok`, or `{bad_entry, Index, entry, Value}`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn protocol_register_uses<'a>(class: Name, module: Name, uses: Term<'a>) -> NifResult<Atom> {
-    let mut stated = Vec::new();
-    each(uses, |term| {
-        let used = match sym(term) {
-            Some(protocol) => Use { protocol, hash: None },
-            None => {
-                let (protocol, hash): (Name, Binary) = term.decode()?;
-                Use { protocol: protocol.0, hash: Some(hash.as_slice().into()) }
-            }
-        };
-        stated.push(used);
-        Ok(())
-    })?;
-    let undefined = Some(module.0).filter(|module| !is_undefined(*module));
-    PROTOCOLS.register_uses(class.0, undefined, stated);
-    Ok(atoms::ok())
+fn protocol_register_uses<'a>(env: Env<'a>, class: Name, module: Name, uses: Term<'a>) -> Term<'a> {
+    let stated = collect(uses, |term| {
+        if let Some(protocol) = sym(term) {
+            return Some(Use { protocol, hash: None });
+        }
+        let (protocol, hash): (Name, Binary) = term.decode().ok()?;
+        Some(Use { protocol: protocol.0, hash: Some(hash.as_slice().into()) })
+    });
+    match stated {
+        Ok(stated) => {
+            let module = Some(module.0).filter(|module| !is_undefined(*module));
+            PROTOCOLS.register_uses(class.0, module, stated);
+            atoms::ok().encode(env)
+        }
+        Err((index, value)) => (atoms::bad_entry(), index, atoms::entry(), value).encode(env),
+    }
 }
 
 fn is_undefined(name: Sym) -> bool {
@@ -165,7 +166,7 @@ fn protocol_users<'a>(env: Env<'a>, name: Name) -> Term<'a> {
 fn protocol_conformance<'a>(env: Env<'a>, class: Name, name: Name) -> Term<'a> {
     match PROTOCOLS.conformance(class.0, name.0) {
         Conformance::Known(answer) => answer.encode(env),
-        Conformance::Open { stamp, .. } => (atoms::open(), stamp).encode(env),
+        Conformance::Open(stamp) => (atoms::open(), stamp).encode(env),
     }
 }
 
@@ -178,14 +179,12 @@ fn missing<'a>(
     limit: usize,
 ) -> NifResult<Term<'a>> {
     let chain = names(chain)?;
-    let requirements = match PROTOCOLS.conformance(class.0, name.0) {
-        Conformance::Known(answer) => return Ok(answer.encode(env)),
-        Conformance::Open { requirements, .. } => requirements,
-    };
-    let asked = requirements.instance.len() + requirements.class_side.len();
-    if asked.saturating_mul(chain.len()) > limit {
-        return Ok(atoms::more().encode(env));
+    if let Conformance::Known(answer) = PROTOCOLS.conformance(class.0, name.0) {
+        return Ok(answer.encode(env));
     }
+    let Some(requirements) = PROTOCOLS.requirements(name.0, limit / chain.len().max(1)) else {
+        return Ok(atoms::more().encode(env));
+    };
     let Requirements { instance, class_side } = missing_from_index(&XREF.view(), &chain, requirements);
     if instance.is_empty() && class_side.is_empty() {
         // The chain was read under the caller's stamp, which may be older than the one of this moment.

@@ -51,6 +51,21 @@ pub(crate) fn each<'a>(list: Term<'a>, mut take: impl FnMut(Term<'a>) -> NifResu
     if rest.is_empty_list() { Ok(()) } else { Err(Error::BadArg) }
 }
 
+/// Makes a value of every element, or answers the place and value of the first that does not make one. A tail that is
+/// no list stands at the place behind the last element.
+pub(crate) fn collect<'a, T>(
+    list: Term<'a>,
+    mut make: impl FnMut(Term<'a>) -> Option<T>,
+) -> Result<Vec<T>, (usize, Term<'a>)> {
+    let mut made = Vec::new();
+    let mut rest = list;
+    while let Ok((head, tail)) = rest.list_get_cell() {
+        made.push(make(head).ok_or((made.len() + 1, head))?);
+        rest = tail;
+    }
+    if rest.is_empty_list() { Ok(made) } else { Err((made.len() + 1, rest)) }
+}
+
 /// A list of names, `badarg` for anything else.
 pub(crate) fn names(list: Term) -> NifResult<Vec<Sym>> {
     let mut names = Vec::new();

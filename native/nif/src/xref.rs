@@ -11,12 +11,16 @@ use beamtalk_image::{Patience, Sym};
 use rustler::{Atom, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
-use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, each, list, names, sym};
+use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, collect, each, list, names, sym};
 
 pub(crate) static XREF: LazyLock<Xref> = LazyLock::new(Xref::default);
 
 /// Receiver types nest this deep at most; the compiler's own are flat.
 const DEEPEST_TYPE: usize = 16;
+
+/// An entry with more sends, or a send with more names in its type, is decoded on a dirty scheduler.
+const SENDS_AT_ONCE: usize = 256;
+const TYPE_NAMES_AT_ONCE: usize = 16;
 
 /// A class with more methods is asked for on a dirty scheduler.
 const METHODS_AT_ONCE: usize = 2_000;
@@ -272,28 +276,22 @@ fn xref_clear() -> Atom {
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn xref_register_class<'a>(env: Env<'a>, class: Name, entries: Term<'a>) -> NifResult<Term<'a>> {
+fn xref_register_class<'a>(env: Env<'a>, class: Name, entries: Term<'a>) -> Term<'a> {
     if !XREF.view().is_open() {
-        return Ok(atoms::closed().encode(env));
+        return atoms::closed().encode(env);
     }
-    let mut methods = Vec::new();
+    let mut index = 0;
     let mut bad = None;
-    let walked = each(entries, |element| {
-        let index = methods.len() + 1;
-        match Fields::new(element, index, atoms::entry()).and_then(|entry| method(class.0, None, entry)) {
-            Ok((made, _)) => methods.push(made),
-            Err(wrong) => {
-                bad = Some(wrong);
-                return Err(Error::BadArg);
-            }
-        }
-        Ok(())
+    let methods = collect(entries, |element| {
+        index += 1;
+        let made = Fields::new(element, index, atoms::entry()).and_then(|entry| method(class.0, None, entry));
+        made.map(|(method, _)| method).map_err(|wrong| bad = Some(wrong)).ok()
     });
-    if let Some(wrong) = bad {
-        return Ok(wrong.encode(env));
+    match (methods, bad) {
+        (Ok(methods), _) => written(env, XREF.register_class(class.0, methods)),
+        (Err(_), Some(wrong)) => wrong.encode(env),
+        (Err((index, value)), None) => Bad { index, key: atoms::entry(), value }.encode(env),
     }
-    walked?;
-    Ok(written(env, XREF.register_class(class.0, methods)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -319,6 +317,45 @@ fn put<'a>(env: Env<'a>, key: (Sym, bool, Sym), entry: Term<'a>, patience: Patie
     }
 }
 
+/// Whether an entry has more rows than a normal scheduler should decode.
+fn is_long(entry: Term) -> bool {
+    let longer_than = |list: Term, limit: usize| {
+        let mut rest = list;
+        for _ in 0..limit {
+            match rest.list_get_cell() {
+                Ok((_, tail)) => rest = tail,
+                Err(_) => return false,
+            }
+        }
+        true
+    };
+    let has_long_type = |send: Term| {
+        let recv_type = send.map_get(atoms::recv_type()).and_then(|term| term.decode::<(Atom, Term)>());
+        recv_type.is_ok_and(|(_, members)| {
+            let mut nested = false;
+            let _improper = each(members, |member| {
+                nested |= !member.is_atom();
+                if nested { Err(Error::BadArg) } else { Ok(()) }
+            });
+            nested || longer_than(members, TYPE_NAMES_AT_ONCE)
+        })
+    };
+    [atoms::sends(), atoms::references(), atoms::unresolved_sends()].into_iter().any(|key| {
+        let Ok(rows) = entry.map_get(key) else { return false };
+        if longer_than(rows, SENDS_AT_ONCE) {
+            return true;
+        }
+        let mut long = false;
+        let _improper = each(rows, |send| {
+            long |= has_long_type(send);
+            Ok(())
+        });
+        long
+    })
+}
+
+/// The rows of the method, or `busy` where the dirty twin should be asked: another write is under way, or the entry is
+/// long.
 #[rustler::nif]
 fn xref_put_method<'a>(
     env: Env<'a>,
@@ -327,6 +364,9 @@ fn xref_put_method<'a>(
     selector: Name,
     entry: Term<'a>,
 ) -> Term<'a> {
+    if is_long(entry) {
+        return atoms::busy().encode(env);
+    }
     put(env, (class.0, class_side, selector.0), entry, Patience::Refuse)
 }
 
@@ -363,14 +403,15 @@ fn xref_purge_extension_dirty<'a>(env: Env<'a>, class_key: Name, selector: Name)
 
 /// `Origins` is a list of `{Selector, Protocol}`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn xref_set_provenance<'a>(env: Env<'a>, class: Name, origins: Term<'a>) -> NifResult<Term<'a>> {
-    let mut pairs = Vec::new();
-    each(origins, |pair| {
-        let (selector, origin): (Name, Name) = pair.decode()?;
-        pairs.push((selector.0, origin.0));
-        Ok(())
-    })?;
-    Ok(written(env, XREF.set_provenance(class.0, pairs)))
+fn xref_set_provenance<'a>(env: Env<'a>, class: Name, origins: Term<'a>) -> Term<'a> {
+    let pairs = collect(origins, |pair| {
+        let (selector, origin): (Name, Name) = pair.decode().ok()?;
+        Some((selector.0, origin.0))
+    });
+    match pairs {
+        Ok(pairs) => written(env, XREF.set_provenance(class.0, pairs)),
+        Err((index, value)) => Bad { index, key: atoms::entry(), value }.encode(env),
+    }
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -1,5 +1,7 @@
 //! One method's rows: what it is, what it sends, what it references.
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::sym::Sym;
@@ -8,7 +10,7 @@ use crate::sym::Sym;
 pub type MethodKey = (Sym, bool, Sym);
 
 /// To what a send is addressed, as far as its form tells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RecvKind {
     /// `self`.
     SelfRecv,
@@ -21,7 +23,7 @@ pub enum RecvKind {
 }
 
 /// What the compiler knows of a receiver's type.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum RecvType {
     /// Nothing.
     Dynamic,
@@ -59,7 +61,7 @@ impl RecvType {
 }
 
 /// One message send.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Send {
     /// The selector sent.
     pub selector: Sym,
@@ -74,7 +76,7 @@ pub struct Send {
 }
 
 /// A name that may have no word yet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Word {
     /// A name of the table.
     Known(Sym),
@@ -83,7 +85,7 @@ pub enum Word {
 }
 
 /// A send that names something which was no name when the method was indexed; found by its text later.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct UnresolvedSend {
     /// The selector sent.
     pub selector: Word,
@@ -200,12 +202,12 @@ impl Method {
     pub fn new(owner: Sym, class_side: bool, selector: Sym, facts: MethodFacts) -> Self {
         let mut sends = facts.sends;
         sends.sort_by_key(|send| send.selector);
-        drop_repeated(&mut sends, |earlier, later| earlier.selector == later.selector);
+        drop_repeated(&mut sends);
         let mut references = facts.references;
         references.sort_by_key(|reference| (reference.class, reference.line));
         references.dedup();
         let mut unresolved = facts.unresolved;
-        drop_repeated(&mut unresolved, |_, _| true);
+        drop_repeated(&mut unresolved);
         Self {
             owner,
             class_side,
@@ -290,16 +292,14 @@ impl Method {
     }
 }
 
-/// Drops later copies among elements that `near` says may be equal; equal ones stand in one run of `near` elements.
-fn drop_repeated<T: PartialEq>(rows: &mut Vec<T>, near: impl Fn(&T, &T) -> bool) {
-    let mut kept: Vec<T> = Vec::with_capacity(rows.len());
-    for row in rows.drain(..) {
-        let seen = kept.iter().rev().take_while(|earlier| near(earlier, &row)).any(|earlier| *earlier == row);
-        if !seen {
-            kept.push(row);
-        }
-    }
-    *rows = kept;
+/// Drops later copies and keeps the order of the rest.
+fn drop_repeated<T: Eq + Hash>(rows: &mut Vec<T>) {
+    let repeated: Vec<bool> = {
+        let mut seen = HashSet::with_capacity(rows.len());
+        rows.iter().map(|row| !seen.insert(row)).collect()
+    };
+    let mut repeated = repeated.into_iter();
+    rows.retain(|_| !repeated.next().unwrap_or(false));
 }
 
 #[cfg(test)]
