@@ -61,6 +61,7 @@
     xref_selectors_dirty/2,
     xref_method/3,
     xref_native_callers/2,
+    xref_native_callers_dirty/2,
     xref_unindexed/1,
     xref_of_loaded/2,
     xref_counts/0,
@@ -138,6 +139,7 @@
     xref_selectors_dirty/2,
     xref_method/3,
     xref_native_callers/2,
+    xref_native_callers_dirty/2,
     xref_unindexed/1,
     xref_of_loaded/2,
     xref_counts/0,
@@ -350,7 +352,10 @@ xref_selectors_dirty(_A, _B) -> ?STUB.
 -spec xref_method(atom(), boolean(), atom()) -> tuple() | undefined.
 xref_method(_A, _B, _C) -> ?STUB.
 
--spec xref_native_callers(atom(), none | binary()) -> [tuple()] | text.
+-spec xref_native_callers_dirty(atom(), none | binary()) -> [tuple()] | text.
+xref_native_callers_dirty(_A, _B) -> ?STUB.
+
+-spec xref_native_callers(atom(), none | binary()) -> [tuple()] | text | more.
 xref_native_callers(_A, _B) -> ?STUB.
 
 -spec xref_unindexed([atom()]) -> [atom()].

@@ -232,7 +232,7 @@ store(ClassKey, Selector, Fun, Owner, Source) ->
     end.
 
 remove(ClassKey, Selector) ->
-    case beamtalk_image_nif:extension_unregister(ClassKey, Selector) of
+    case ?READ(beamtalk_image_nif:extension_unregister(ClassKey, Selector), none) of
         busy -> beamtalk_image_nif:extension_unregister_dirty(ClassKey, Selector);
         Removed -> Removed
     end.

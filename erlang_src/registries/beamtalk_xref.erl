@@ -391,8 +391,8 @@ implementors_of(Selector) when is_atom(Selector) ->
 -spec defined_selectors(Class :: atom(), ClassSide :: boolean()) -> [atom()].
 defined_selectors(Class, ClassSide) when is_atom(Class), is_boolean(ClassSide) ->
     case ?READ(beamtalk_image_nif:xref_selectors(Class, ClassSide), []) of
-        more -> lists:usort(beamtalk_image_nif:xref_selectors_dirty(Class, ClassSide));
-        Selectors -> lists:usort(Selectors)
+        more -> beamtalk_image_nif:xref_selectors_dirty(Class, ClassSide);
+        Selectors -> Selectors
     end.
 
 %% @doc What is known of one method; `undefined' if it is not defined. A method that a protocol provides carries its
@@ -413,14 +413,19 @@ method_info(Class, ClassSide, Selector) when is_atom(Class), is_boolean(ClassSid
 %% method. An empty answer proves nothing: compiled code records no module for most calls.
 -spec callers_of_native_module(Module :: atom()) -> [native_caller_row()].
 callers_of_native_module(Module) when is_atom(Module) ->
-    Rows = with_text(Module, fun(Text) -> beamtalk_image_nif:xref_native_callers(Module, Text) end),
+    Rows = with_text(Module, fun(Text) ->
+        case beamtalk_image_nif:xref_native_callers(Module, Text) of
+            more -> beamtalk_image_nif:xref_native_callers_dirty(Module, Text);
+            Some -> Some
+        end
+    end),
     [#{owner => Owner, class_side => ClassSide, method => Method, line => Line}
         || {Owner, Method, ClassSide, Line} <- lists:sort(Rows)].
 
 %% @doc The class with its ancestors and descendants, as a version-2 set. Neither direction loses deep chains or hangs
 %% on a cycle.
 -spec hierarchy_related_classes(Class :: atom()) -> sets:set(atom()).
-hierarchy_related_classes(Class) ->
+hierarchy_related_classes(Class) when is_atom(Class) ->
     Descendants =
         try
             beamtalk_image_host:descendants(Class)

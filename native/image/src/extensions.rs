@@ -3,7 +3,9 @@
 //! One name space, one entry per class key and selector, the last registration wins. Readers load one immutable
 //! version and take no lock; writers build the next version from shared parts and swap it in.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -94,31 +96,91 @@ impl<F> Default for State<F> {
     }
 }
 
-impl<F> State<F> {
+/// Counts, in one byte each, how many keys fall into a place: most look-ups are for keys that nobody registered, and
+/// an empty place says so at the cost of one load.
+struct Presence(Box<[AtomicU8; PLACES]>);
+
+/// One hundred and twenty-eight kilobytes: of ten thousand keys, fewer than one unregistered key in twelve shares a
+/// place with a registered one.
+const PLACES: usize = 1 << 17;
+
+impl Presence {
+    fn place(&self, key: Key) -> &AtomicU8 {
+        let hash = usize::try_from(SymHash.hash_one(key) % PLACES as u64).unwrap_or(0);
+        // The modulus keeps the index inside; the first place stands in for the impossible.
+        let [first, ..] = &*self.0;
+        self.0.get(hash).unwrap_or(first)
+    }
+
+    fn may_have(&self, key: Key) -> bool {
+        self.place(key).load(Ordering::Acquire) > 0
+    }
+
+    /// Only the one writer changes counts. A place that ever was full stays full: it can no longer be counted down.
+    fn entered(&self, key: Key) {
+        let place = self.place(key);
+        place.store(place.load(Ordering::Relaxed).saturating_add(1), Ordering::Release);
+    }
+
+    fn left(&self, key: Key) {
+        let place = self.place(key);
+        let count = place.load(Ordering::Relaxed);
+        if count < u8::MAX {
+            place.store(count.saturating_sub(1), Ordering::Release);
+        }
+    }
+
+    fn clear(&self) {
+        self.0.iter().for_each(|place| place.store(0, Ordering::Release));
+    }
+}
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self(Box::new([const { AtomicU8::new(0) }; PLACES]))
+    }
+}
+
+/// A state under way: what was removed leaves the presence counts once nobody can see it any more.
+struct Edit<'r, F> {
+    state: State<F>,
+    present: &'r Presence,
+    departed: Vec<Key>,
+}
+
+impl<F> Edit<'_, F> {
     /// The only place where an entry changes: the table and all of its indexes move together.
     fn replace(&mut self, key: Key, next: Option<Arc<Extension<F>>>) -> Option<Arc<Extension<F>>> {
         let old = match &next {
-            Some(extension) => self.entries.insert(key, Arc::clone(extension)),
-            None => self.entries.remove(&key),
+            Some(extension) => self.state.entries.insert(key, Arc::clone(extension)),
+            None => self.state.entries.remove(&key),
         };
+        let same_owner = matches!((&old, &next), (Some(old), Some(new)) if old.owner == new.owner);
         if let Some(old) = &old
-            && next.as_ref().is_none_or(|new| new.owner != old.owner)
+            && !same_owner
         {
-            remove_member(&mut self.by_owner, old.owner, &key);
+            remove_member(&mut self.state.by_owner, old.owner, &key);
         }
         match &next {
             Some(new) => {
-                insert_member(&mut self.by_class, key.0, key.1);
-                insert_member(&mut self.by_owner, new.owner, key);
-                set_membership(&mut self.sourced, key, new.source.is_some());
-                set_membership(&mut self.pending, key, new.source.is_some());
-                set_membership(&mut self.conflicted, key, new.owners.len() > 1);
+                if old.is_none() {
+                    // Before the entry can be seen: a reader must never miss what is there.
+                    self.present.entered(key);
+                    insert_member(&mut self.state.by_class, key.0, key.1);
+                }
+                if !same_owner {
+                    insert_member(&mut self.state.by_owner, new.owner, key);
+                }
+                set_membership(&mut self.state.sourced, key, new.source.is_some());
+                set_membership(&mut self.state.pending, key, new.source.is_some());
+                set_membership(&mut self.state.conflicted, key, new.owners.len() > 1);
             }
             None => {
-                remove_member(&mut self.by_class, key.0, &key.1);
-                self.sourced.remove(&key);
-                self.pending.remove(&key);
-                self.conflicted.remove(&key);
+                self.departed.extend(old.is_some().then_some(key));
+                remove_member(&mut self.state.by_class, key.0, &key.1);
+                self.state.sourced.remove(&key);
+                self.state.pending.remove(&key);
+                self.state.conflicted.remove(&key);
             }
         }
         old
@@ -140,32 +202,44 @@ fn remove_member<K: std::hash::Hash + Eq + Clone>(index: &mut Map<Sym, Set<K>>, 
 }
 
 fn set_membership(set: &mut Set<Key>, key: Key, wanted: bool) {
-    if wanted {
-        set.insert(key);
-    } else {
-        set.remove(&key);
+    match (set.contains(&key), wanted) {
+        (false, true) => {
+            set.insert(key);
+        }
+        (true, false) => {
+            set.remove(&key);
+        }
+        _ => {}
     }
 }
 
 /// The registry of open-class methods. `F` is the function as its owner keeps it; the core only hands it back.
 pub struct Extensions<F> {
     state: ArcSwap<State<F>>,
+    present: Presence,
     writer: Mutex<()>,
 }
 
 impl<F> Default for Extensions<F> {
     fn default() -> Self {
-        Self { state: ArcSwap::from_pointee(State::default()), writer: Mutex::new(()) }
+        Self {
+            state: ArcSwap::from_pointee(State::default()),
+            present: Presence::default(),
+            writer: Mutex::new(()),
+        }
     }
 }
 
 impl<F> Extensions<F> {
-    fn edit<R>(&self, patience: Patience, change: impl FnOnce(&mut State<F>) -> R) -> Result<R, Busy> {
+    fn edit<R>(&self, patience: Patience, change: impl FnOnce(&mut Edit<F>) -> R) -> Result<R, Busy> {
         let (answer, superseded) = {
             let _one_writer = patience.lock(&self.writer)?;
-            let mut next = State::clone(&self.state.load());
-            let answer = change(&mut next);
-            (answer, self.state.swap(Arc::new(next)))
+            let state = State::clone(&self.state.load());
+            let mut edit = Edit { state, present: &self.present, departed: Vec::new() };
+            let answer = change(&mut edit);
+            let superseded = self.state.swap(Arc::new(edit.state));
+            edit.departed.into_iter().for_each(|key| self.present.left(key));
+            (answer, superseded)
         };
         drop(superseded);
         Ok(answer)
@@ -183,13 +257,13 @@ impl<F> Extensions<F> {
         source: Option<Box<[u8]>>,
         patience: Patience,
     ) -> Result<Registered, Busy> {
-        self.edit(patience, |state| {
-            state.version += 1;
-            let version = state.version;
-            let earlier = state.entries.get(&key);
+        self.edit(patience, |edit| {
+            edit.state.version += 1;
+            let version = edit.state.version;
+            let earlier = edit.state.entries.get(&key);
             let replaced_owner = earlier.map(|old| old.owner).filter(|old| *old != owner);
             let owners = with_owner(earlier.map_or(&[], |old| &old.owners), owner);
-            state.replace(key, Some(Arc::new(Extension { fun, owner, source, version, owners })));
+            edit.replace(key, Some(Arc::new(Extension { fun, owner, source, version, owners })));
             Registered { version, replaced_owner }
         })
     }
@@ -199,7 +273,7 @@ impl<F> Extensions<F> {
     /// # Errors
     /// [`Busy`].
     pub fn unregister(&self, key: Key, patience: Patience) -> Result<Option<Arc<Extension<F>>>, Busy> {
-        self.edit(patience, |state| state.replace(key, None))
+        self.edit(patience, |edit| edit.replace(key, None))
     }
 
     /// Removes every entry under exactly this class key in one step; answers their selectors.
@@ -207,10 +281,11 @@ impl<F> Extensions<F> {
     /// # Errors
     /// [`Busy`].
     pub fn purge_class(&self, class_key: Sym, patience: Patience) -> Result<Vec<Sym>, Busy> {
-        self.edit(patience, |state| {
-            let selectors: Vec<Sym> = state.by_class.get(&class_key).into_iter().flatten().copied().collect();
+        self.edit(patience, |edit| {
+            let selectors: Vec<Sym> =
+                edit.state.by_class.get(&class_key).into_iter().flatten().copied().collect();
             for &selector in &selectors {
-                state.replace((class_key, selector), None);
+                edit.replace((class_key, selector), None);
             }
             selectors
         })
@@ -224,7 +299,9 @@ impl<F> Extensions<F> {
         let _one_writer = self.writer.lock();
         // Versions go on rising, so that late answers about old entries stay recognisable.
         let version = self.state.load().version;
-        self.state.swap(Arc::new(State { version, ..State::default() }))
+        let superseded = self.state.swap(Arc::new(State { version, ..State::default() }));
+        self.present.clear();
+        superseded
     }
 
     /// The entry at exactly this key: no inheritance, no other side. Takes no lock.
@@ -235,6 +312,9 @@ impl<F> Extensions<F> {
 
     /// Calls `found` with the entry at the key, without counting a reference to it.
     pub fn with<R>(&self, key: Key, found: impl FnOnce(&Extension<F>) -> R) -> Option<R> {
+        if !self.present.may_have(key) {
+            return None;
+        }
         self.state.load().entries.get(&key).map(|extension| found(extension))
     }
 
@@ -255,7 +335,7 @@ impl<F> Extensions<F> {
     /// Whether the key has an entry. Takes no lock.
     #[must_use]
     pub fn has(&self, key: Key) -> bool {
-        self.state.load().entries.contains_key(&key)
+        self.present.may_have(key) && self.state.load().entries.contains_key(&key)
     }
 
     /// Selector and owner of every entry under the class key, in no order; `None` if there are more than `limit`.
@@ -298,10 +378,10 @@ impl<F> Extensions<F> {
     /// # Errors
     /// [`Busy`].
     pub fn indexed(&self, key: Key, version: u64, patience: Patience) -> Result<bool, Busy> {
-        self.edit(patience, |state| {
-            let current = state.entries.get(&key).is_some_and(|entry| entry.version == version);
+        self.edit(patience, |edit| {
+            let current = edit.state.entries.get(&key).is_some_and(|entry| entry.version == version);
             if current {
-                state.pending.remove(&key);
+                edit.state.pending.remove(&key);
             }
             current
         })
@@ -325,7 +405,7 @@ impl<F> Extensions<F> {
     /// # Errors
     /// [`Busy`].
     pub fn unindexed(&self, patience: Patience) -> Result<(), Busy> {
-        self.edit(patience, |state| state.pending = state.sourced.clone())
+        self.edit(patience, |edit| edit.state.pending = edit.state.sourced.clone())
     }
 
     /// Keys that more than one owner registered, with all of those owners. Cost: the answer's length.
@@ -365,5 +445,101 @@ fn with_owner(earlier: &[Sym], owner: Sym) -> Box<[Sym]> {
             let (before, after) = earlier.split_at(place);
             [before, &[owner], after].concat().into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sym(word: u32) -> Sym {
+        Sym::new(word).unwrap()
+    }
+
+    fn plain<K: Ord + Copy + std::hash::Hash>(index: &Map<Sym, Set<K>>) -> BTreeMap<Sym, BTreeSet<K>> {
+        index.iter().map(|(at, members)| (*at, members.iter().copied().collect())).collect()
+    }
+
+    /// Every index against the entries and nothing else: no member too few, none too many, no empty set left behind.
+    fn check(registry: &Extensions<()>) {
+        let state = registry.state.load();
+        let mut by_class: BTreeMap<Sym, BTreeSet<Sym>> = BTreeMap::new();
+        let mut by_owner: BTreeMap<Sym, BTreeSet<Key>> = BTreeMap::new();
+        let mut places: BTreeMap<*const AtomicU8, u8> = BTreeMap::new();
+        for (key, entry) in &state.entries {
+            by_class.entry(key.0).or_default().insert(key.1);
+            by_owner.entry(entry.owner).or_default().insert(*key);
+            *places.entry(registry.present.place(*key)).or_default() += 1;
+        }
+        assert_eq!(plain(&state.by_class), by_class);
+        assert_eq!(plain(&state.by_owner), by_owner);
+        let keys = |wanted: fn(&Extension<()>) -> bool| -> BTreeSet<Key> {
+            let entries = state.entries.iter().filter(|(_, entry)| wanted(entry));
+            entries.map(|(key, _)| *key).collect()
+        };
+        assert_eq!(
+            state.sourced.iter().copied().collect::<BTreeSet<_>>(),
+            keys(|entry| entry.source.is_some())
+        );
+        assert_eq!(
+            state.conflicted.iter().copied().collect::<BTreeSet<_>>(),
+            keys(|entry| entry.owners.len() > 1)
+        );
+        assert!(state.pending.iter().all(|key| state.sourced.contains(key)));
+        for (place, count) in &places {
+            let counted = registry.present.0.iter().find(|counted| std::ptr::eq(*counted, *place)).unwrap();
+            assert_eq!(counted.load(Ordering::Relaxed), *count);
+        }
+        let counted: usize =
+            registry.present.0.iter().map(|place| usize::from(place.load(Ordering::Relaxed))).sum();
+        assert_eq!(counted, state.entries.len(), "a place counts keys that are gone");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn indexes_are_what_the_entries_say(
+            history in prop::collection::vec((0..12u8, 1..4u32, 1..4u32, 1..4u32, any::<bool>()), 1..24)
+        ) {
+            let registry = Extensions::default();
+            for (kind, class, selector, owner, sourced) in history {
+                let key = (sym(class), sym(selector));
+                match kind {
+                    0..6 => {
+                        let source = sourced.then(|| b"text".as_slice().into());
+                        registry.register(key, (), sym(owner), source, Patience::Wait).unwrap();
+                    }
+                    6..9 => drop(registry.unregister(key, Patience::Wait)),
+                    9 => drop(registry.purge_class(sym(class), Patience::Wait)),
+                    10 => {
+                        let version = registry.lookup(key).map_or(0, |hit| hit.version);
+                        registry.indexed(key, version, Patience::Wait).unwrap();
+                    }
+                    _ if sourced => registry.unindexed(Patience::Wait).unwrap(),
+                    _ => drop(registry.clear()),
+                }
+                check(&registry);
+            }
+        }
+    }
+
+    /// A place that was ever full can no longer be counted: it must go on saying that something may be there.
+    #[test]
+    fn a_place_that_overflowed_never_claims_to_be_empty() {
+        let present = Presence::default();
+        let key = (sym(1), sym(2));
+        (0..300).for_each(|_| present.entered(key));
+        (0..299).for_each(|_| present.left(key));
+        assert!(present.may_have(key));
+        present.clear();
+        assert!(!present.may_have(key));
+        (0..200).for_each(|_| present.entered(key));
+        (0..200).for_each(|_| present.left(key));
+        assert!(!present.may_have(key));
     }
 }

@@ -56,6 +56,17 @@ pub enum Conformance {
     Open(u64),
 }
 
+/// What a protocol asks for, looked up in one state of the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// There is no such protocol, so nothing conforms to it.
+    Unregistered,
+    /// More than the caller would look at now.
+    TooMany,
+    /// These selectors.
+    For(Requirements),
+}
+
 /// How much the registry holds.
 #[derive(Debug, PartialEq, Eq, Clone, Copy, Default)]
 pub struct Counts {
@@ -364,11 +375,17 @@ impl<P> Protocols<P> {
         if state.demands(name) == 0 { Conformance::Known(true) } else { Conformance::Open(stamp) }
     }
 
-    /// What a class must have to conform; `None` if that may be more than `limit` selectors.
+    /// What a class must have to conform, if that is at most `limit` selectors.
     #[must_use]
-    pub fn requirements(&self, name: Sym, limit: usize) -> Option<Requirements> {
+    pub fn requirements(&self, name: Sym, limit: usize) -> Asked {
         let state = self.state.load();
-        (state.demands(name) <= limit).then(|| state.requirements(name))
+        if !state.protocols.contains_key(&name) {
+            Asked::Unregistered
+        } else if state.demands(name) > limit {
+            Asked::TooMany
+        } else {
+            Asked::For(state.requirements(name))
+        }
     }
 
     /// Remembers an answer, unless something changed since its computation began; answers whether it did.
@@ -425,4 +442,71 @@ pub fn missing_from_index(index: &xref::View, chain: &[Sym], requirements: Requi
     instance.retain(|selector| !defined(selector, false));
     class_side.retain(|selector| !defined(selector, true));
     Requirements { instance, class_side }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sym(word: u32) -> Sym {
+        Sym::new(word).unwrap()
+    }
+
+    type Index = BTreeMap<Sym, BTreeSet<Sym>>;
+
+    fn plain(index: &Map<Sym, Set<Sym>>) -> Index {
+        index.iter().map(|(at, members)| (*at, members.iter().copied().collect())).collect()
+    }
+
+    /// Every index against the tables and nothing else.
+    fn check(registry: &Protocols<()>) {
+        let state = registry.state.load();
+        let (mut by_module, mut users, mut users_by_module) = (Index::new(), Index::new(), Index::new());
+        for (name, definition) in &state.protocols {
+            if let Some(module) = definition.names.module {
+                by_module.entry(module).or_default().insert(*name);
+            }
+        }
+        for (class, uses) in &state.uses {
+            assert!(!uses.uses.is_empty(), "a class that uses nothing is kept");
+            for used in &uses.uses {
+                users.entry(used.protocol).or_default().insert(*class);
+            }
+            if let Some(module) = uses.module {
+                users_by_module.entry(module).or_default().insert(*class);
+            }
+        }
+        assert_eq!(plain(&state.by_module), by_module);
+        assert_eq!(plain(&state.users), users);
+        assert_eq!(plain(&state.users_by_module), users_by_module);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn indexes_are_what_the_tables_say(
+            history in prop::collection::vec((0..10u8, 1..4u32, prop::option::of(1..4u32), prop::collection::vec(1..4u32, 0..4)), 1..32)
+        ) {
+            let registry = Protocols::default();
+            for (kind, name, module, used) in history {
+                let module = module.map(sym);
+                match kind {
+                    0..4 => registry.register(sym(name), (), Names { module, ..Names::default() }),
+                    4..8 => {
+                        let uses = used.into_iter().map(|protocol| Use { protocol: sym(protocol), hash: None });
+                        registry.register_uses(sym(10 + name), module, uses.collect());
+                    }
+                    8 => drop(registry.unregister_module(module.unwrap_or(sym(9)))),
+                    _ if used.len() == 3 => drop(registry.clear()),
+                    _ => registry.invalidate(),
+                }
+                check(&registry);
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use rustler::{Atom, Binary, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
 use crate::saved::Saved;
-use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, each, list, sym, unless_busy};
+use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, list, sym, unless_busy};
 
 static EXTENSIONS: LazyLock<Extensions<Saved>> = LazyLock::new(Extensions::default);
 
@@ -115,18 +115,38 @@ const LONGEST_CHAIN: usize = 1_000;
 
 #[rustler::nif]
 fn extension_lookup_chain<'a>(env: Env<'a>, class_keys: Term<'a>, selector: Name) -> NifResult<Term<'a>> {
-    let mut keys = Vec::with_capacity(8);
-    each(class_keys, |head| {
-        if keys.len() == LONGEST_CHAIN {
-            return Err(Error::BadArg);
-        }
-        keys.push(sym(head).ok_or(Error::BadArg)?);
-        Ok(())
-    })?;
-    let hit = EXTENSIONS.with_first(keys, selector.0, |key, hit| {
-        (atoms::ok(), Name(key), hit.fun.get(env), Name(hit.owner)).encode(env)
+    let mut keys = Chain { rest: class_keys, left: LONGEST_CHAIN, refused: false };
+    let hit = EXTENSIONS.with_first(&mut keys, selector.0, |key, hit| {
+        (atoms::ok(), hit.fun.get(env), Name(key), Name(hit.owner))
     });
-    Ok(hit.unwrap_or_else(|| atoms::not_found().encode(env)))
+    match hit {
+        _ if keys.refused => Err(Error::BadArg),
+        Some((ok, fun, key, owner)) => Ok((ok, key, fun, owner).encode(env)),
+        None => Ok(atoms::not_found().encode(env)),
+    }
+}
+
+/// The class keys of a list, as far as they are asked for.
+struct Chain<'a> {
+    rest: Term<'a>,
+    left: usize,
+    refused: bool,
+}
+
+impl Iterator for Chain<'_> {
+    type Item = Sym;
+
+    fn next(&mut self) -> Option<Sym> {
+        let Ok((head, tail)) = self.rest.list_get_cell() else {
+            self.refused |= !self.rest.is_empty_list();
+            return None;
+        };
+        let key = if self.left == 0 { None } else { sym(head) };
+        self.refused |= key.is_none();
+        self.rest = tail;
+        self.left = self.left.saturating_sub(1);
+        key
+    }
 }
 
 #[rustler::nif]

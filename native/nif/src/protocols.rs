@@ -3,12 +3,14 @@
 use std::sync::LazyLock;
 
 use beamtalk_image::Sym;
-use beamtalk_image::protocols::{Conformance, Names, Protocols, Requirements, Use, missing_from_index};
+use beamtalk_image::protocols::{
+    Asked, Conformance, Names, Protocols, Requirements, Use, missing_from_index,
+};
 use rustler::{Atom, Binary, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
 use crate::saved::Saved;
-use crate::terms::{Name, atom, binary, collect, each, list, names, sym};
+use crate::terms::{Name, atom, binary, collect, each, is_undefined, list, names, sym};
 use crate::xref::XREF;
 
 static PROTOCOLS: LazyLock<Protocols<Saved>> = LazyLock::new(Protocols::default);
@@ -43,6 +45,9 @@ fn optional_name<'a>(map: Term<'a>, key: Atom) -> Result<Option<Sym>, (Atom, Ter
 /// `ok`, or `{bad_entry, 1, Key, Value}` for a definition that is not well formed.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn protocol_register<'a>(env: Env<'a>, name: Name, definition: Term<'a>) -> Term<'a> {
+    if !definition.is_map() {
+        return (atoms::bad_entry(), 1, atoms::entry(), definition).encode(env);
+    }
     let read = || {
         Ok(Names {
             required: selectors(definition, atoms::required_methods())?,
@@ -87,14 +92,6 @@ fn protocol_register_uses<'a>(env: Env<'a>, class: Name, module: Name, uses: Ter
         }
         Err((index, value)) => (atoms::bad_entry(), index, atoms::entry(), value).encode(env),
     }
-}
-
-fn is_undefined(name: Sym) -> bool {
-    static UNDEFINED: LazyLock<Option<Sym>> = LazyLock::new(|| {
-        let env = rustler::OwnedEnv::new();
-        env.run(|env| sym(atoms::undefined().encode(env)))
-    });
-    *UNDEFINED == Some(name)
 }
 
 #[rustler::nif]
@@ -182,8 +179,10 @@ fn missing<'a>(
     if let Conformance::Known(answer) = PROTOCOLS.conformance(class.0, name.0) {
         return Ok(answer.encode(env));
     }
-    let Some(requirements) = PROTOCOLS.requirements(name.0, limit / chain.len().max(1)) else {
-        return Ok(atoms::more().encode(env));
+    let requirements = match PROTOCOLS.requirements(name.0, limit / chain.len().max(1)) {
+        Asked::Unregistered => return Ok(false.encode(env)),
+        Asked::TooMany => return Ok(atoms::more().encode(env)),
+        Asked::For(requirements) => requirements,
     };
     let Requirements { instance, class_side } = missing_from_index(&XREF.view(), &chain, requirements);
     if instance.is_empty() && class_side.is_empty() {

@@ -1,5 +1,7 @@
 //! Between terms and the core's types. Names become [`Sym`]s here and nowhere else.
 
+use std::sync::LazyLock;
+
 use beamtalk_image::Sym;
 use rustler::sys::ErlNifTerm;
 use rustler::{Binary, Decoder, Encoder, Env, Error, NewBinary, NifResult, Term};
@@ -27,7 +29,9 @@ impl Encoder for Name {
 pub(crate) fn sym(term: Term) -> Option<Sym> {
     // An atom is an immediate word. One that does not fit 32 bits would need an atom table of 2^26 entries, which
     // no supported release reaches by default; it is refused rather than confused with another.
-    if !term.is_atom() {
+    // SAFETY: term and environment belong together; the call only looks at the term.
+    let is_atom = unsafe { rustler::sys::enif_is_atom(term.get_env().as_c_arg(), term.as_c_arg()) };
+    if is_atom == 0 {
         return None;
     }
     // SAFETY: a term is `repr(transparent)` over one machine word.
@@ -39,6 +43,29 @@ pub(crate) fn sym(term: Term) -> Option<Sym> {
 pub(crate) fn atom(env: Env, name: Sym) -> Term {
     // SAFETY: the word came from an atom of this VM (`sym` is the only maker), and atoms are never collected.
     unsafe { Term::new(env, std::mem::transmute::<usize, ErlNifTerm>(name.word() as usize)) }
+}
+
+/// A boolean term.
+pub(crate) fn boolean(env: Env, value: bool) -> Term {
+    if value { crate::atoms::true_().encode(env) } else { crate::atoms::false_().encode(env) }
+}
+
+/// A tuple of terms, built without a list of them.
+pub(crate) fn tuple<'a, const N: usize>(env: Env<'a>, elements: [Term<'a>; N]) -> Term<'a> {
+    let words = elements.map(|element| element.as_c_arg());
+    // SAFETY: the words belong to terms of `env`, and the array has as many as is said.
+    unsafe {
+        Term::new(env, rustler::sys::enif_make_tuple_from_array(env.as_c_arg(), words.as_ptr(), N as u32))
+    }
+}
+
+/// Whether a name is the atom `undefined`.
+pub(crate) fn is_undefined(name: Sym) -> bool {
+    static UNDEFINED: LazyLock<Option<Sym>> = LazyLock::new(|| {
+        let env = rustler::OwnedEnv::new();
+        env.run(|env| sym(crate::atoms::undefined().encode(env)))
+    });
+    *UNDEFINED == Some(name)
 }
 
 /// Walks a list without trusting it to be proper.

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use beamtalk_image::xref::{
-    Found, Method, MethodFacts, Provenance, RecvKind, RecvType, Reference, Refused, Send, SendRow,
-    SourceStatus, UnresolvedSend, View, Word, Xref,
+    Found, LAST_LINE, Method, MethodFacts, Provenance, RecvKind, RecvType, RecvTypeRef, Reference, Refused,
+    Send, SendRow, SourceStatus, UnresolvedSend, View, Word, Xref,
 };
 use beamtalk_image::{Patience, Sym};
 use rustler::{Atom, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
-use crate::terms::{Name, ROWS_AT_ONCE, atom, binary, collect, each, list, names, sym};
+use crate::terms::{
+    Name, ROWS_AT_ONCE, atom, binary, boolean, collect, each, is_undefined, list, names, sym, tuple,
+};
 
 pub(crate) static XREF: LazyLock<Xref> = LazyLock::new(Xref::default);
 
@@ -76,7 +78,7 @@ impl<'a> Fields<'a> {
             (Some(value), _) => value,
         };
         match value.decode::<u32>() {
-            Ok(line) if line > 0 => Ok(line),
+            Ok(line) if line > 0 && line <= LAST_LINE => Ok(line),
             _ => Err(self.bad(atoms::line(), value)),
         }
     }
@@ -433,42 +435,65 @@ fn encode_type<'a>(env: Env<'a>, recv_type: &RecvType) -> Term<'a> {
     }
 }
 
+fn encode_type_ref<'a>(env: Env<'a>, recv_type: RecvTypeRef) -> Term<'a> {
+    match recv_type {
+        RecvTypeRef::Dynamic => atoms::dynamic().encode(env),
+        RecvTypeRef::Name(name) => atom(env, name),
+        RecvTypeRef::Compound(compound) => encode_type(env, compound),
+    }
+}
+
 fn or_undefined<'a>(env: Env<'a>, name: Option<Sym>) -> Term<'a> {
     name.map_or_else(|| atoms::undefined().encode(env), |name| atom(env, name))
+}
+
+fn kind_atom(kind: RecvKind) -> Atom {
+    match kind {
+        RecvKind::SelfRecv => atoms::self_recv(),
+        RecvKind::SuperRecv => atoms::super_recv(),
+        RecvKind::ErlangFfi => atoms::erlang_ffi(),
+        RecvKind::Other => atoms::other(),
+    }
 }
 
 /// `{Owner, ClassSide, Method, Line, RecvKind, TargetModule, RecvType, Generation}`.
 fn sender_row<'a>(env: Env<'a>, row: &SendRow) -> Term<'a> {
     let method = row.method;
     let (line, kind, target, recv_type) = match row.send {
-        Found::Resolved(send) => {
-            (send.line, send.kind, or_undefined(env, send.target), encode_type(env, &send.recv_type))
-        }
+        Found::Resolved(send) => (send.line, send.kind, send.target, encode_type_ref(env, send.recv_type)),
         Found::Unresolved(send) => {
             let target = match &send.target {
                 Some(Word::Known(module)) => Some(*module),
                 _ => None,
             };
-            (send.line, send.kind, or_undefined(env, target), atoms::dynamic().encode(env))
+            (send.line, send.kind, target, atoms::dynamic().encode(env))
         }
     };
-    let row = [
-        atom(env, method.owner),
-        method.class_side.encode(env),
-        atom(env, method.selector),
-        line.encode(env),
-        word_for(&kind, &recv_kinds()).encode(env),
-        target,
-        recv_type,
-        method.generation.encode(env),
-    ];
-    rustler::types::tuple::make_tuple(env, &row)
+    tuple(
+        env,
+        [
+            atom(env, method.owner),
+            boolean(env, method.class_side),
+            atom(env, method.selector),
+            line.encode(env),
+            kind_atom(kind).encode(env),
+            or_undefined(env, target),
+            recv_type,
+            method.generation.encode(env),
+        ],
+    )
 }
 
-/// Encodes rows up to a limit, else answers `more`.
-fn up_to<'a>(env: Env<'a>, limit: usize, mut rows: impl Iterator<Item = Term<'a>>) -> Term<'a> {
-    let taken: Vec<Term> = rows.by_ref().take(limit).collect();
-    if rows.next().is_some() { atoms::more().encode(env) } else { list(env, taken.into_iter()) }
+/// Encodes rows up to a limit, in reverse, else answers `more`. Rows have no order to lose.
+fn up_to<'a>(env: Env<'a>, limit: usize, rows: impl Iterator<Item = Term<'a>>) -> Term<'a> {
+    let mut answer = Term::list_new_empty(env);
+    for (count, row) in rows.enumerate() {
+        if count == limit {
+            return atoms::more().encode(env);
+        }
+        answer = answer.list_prepend(row);
+    }
+    answer
 }
 
 /// The text of the name asked for: `none`, or a binary once the index said `text`.
@@ -533,8 +558,16 @@ fn xref_senders_reaching<'a>(
 fn references<'a>(env: Env<'a>, class: Name, limit: usize) -> Term<'a> {
     let view = XREF.view();
     let rows = view.references(class.0).map(|(method, reference)| {
-        (Name(method.owner), method.class_side, Name(method.selector), reference.line, method.generation)
-            .encode(env)
+        tuple(
+            env,
+            [
+                atom(env, method.owner),
+                boolean(env, method.class_side),
+                atom(env, method.selector),
+                reference.line.encode(env),
+                method.generation.encode(env),
+            ],
+        )
     });
     up_to(env, limit, rows)
 }
@@ -575,11 +608,13 @@ fn selectors<'a>(env: Env<'a>, class: Name, class_side: bool, limit: usize) -> T
     if view.method_count(class.0) > limit {
         return atoms::more().encode(env);
     }
-    let selectors: Vec<Sym> = view.methods(class.0, class_side).map(|method| method.selector).collect();
-    list(env, selectors.into_iter().map(|selector| atom(env, selector)))
+    let in_term_order = |first, second| atom(env, first).cmp(&atom(env, second));
+    view.selectors(class.0, class_side, in_term_order, |selectors| {
+        list(env, selectors.iter().map(|selector| atom(env, *selector)))
+    })
 }
 
-/// Selectors of one side of a class, or `more`.
+/// Selectors of one side of a class in term order, or `more`.
 #[rustler::nif]
 fn xref_selectors<'a>(env: Env<'a>, class: Name, class_side: bool) -> Term<'a> {
     selectors(env, class, class_side, METHODS_AT_ONCE)
@@ -604,22 +639,35 @@ fn xref_method<'a>(env: Env<'a>, class: Name, class_side: bool, selector: Name) 
     )
 }
 
-/// `{Owner, Method, ClassSide, Line}`, or `text` as in `xref_senders/2`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn xref_native_callers<'a>(env: Env<'a>, module: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+fn native_callers<'a>(env: Env<'a>, module: Name, text: Term<'a>, limit: usize) -> NifResult<Term<'a>> {
     let view = XREF.view();
-    Ok(match text_of(&view, text)? {
-        Err(ask_with_text) => ask_with_text.encode(env),
-        Ok(text) => {
-            let callers = view.native_callers(module.0, text).into_iter();
-            list(
-                env,
-                callers.map(|(method, line)| {
-                    (Name(method.owner), Name(method.selector), method.class_side, line).encode(env)
-                }),
-            )
-        }
+    let text = match text_of(&view, text)? {
+        Err(ask_with_text) => return Ok(ask_with_text.encode(env)),
+        Ok(text) => text,
+    };
+    // `undefined` is what a call carries whose module the compiler does not know.
+    let module = Some(module.0).filter(|module| !is_undefined(*module));
+    Ok(match view.native_callers(module, text, limit) {
+        None => atoms::more().encode(env),
+        Some(callers) => list(
+            env,
+            callers.into_iter().map(|(method, line)| {
+                let side = boolean(env, method.class_side);
+                tuple(env, [atom(env, method.owner), atom(env, method.selector), side, line.encode(env)])
+            }),
+        ),
     })
+}
+
+/// `{Owner, Method, ClassSide, Line}`, `text` as in `xref_senders/2`, or `more`.
+#[rustler::nif]
+fn xref_native_callers<'a>(env: Env<'a>, module: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+    native_callers(env, module, text, ROWS_AT_ONCE)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn xref_native_callers_dirty<'a>(env: Env<'a>, module: Name, text: Term<'a>) -> NifResult<Term<'a>> {
+    native_callers(env, module, text, usize::MAX)
 }
 
 /// Those of the classes that do not count as indexed.
@@ -683,7 +731,7 @@ fn xref_of_loaded<'a>(env: Env<'a>, query: Term<'a>, loaded: Term<'a>) -> NifRes
             let mut sent = HashSet::new();
             let mut texts = HashSet::new();
             for method in methods.filter(|method| scans(method)) {
-                let plain = method.sends().iter().filter(|send| send.kind != RecvKind::ErlangFfi);
+                let plain = method.sends().filter(|send| send.kind != RecvKind::ErlangFfi);
                 sent.extend(plain.map(|send| send.selector));
                 let unresolved = method.unresolved().iter().filter(|send| send.kind != RecvKind::ErlangFfi);
                 texts.extend(unresolved.filter_map(|send| match &send.selector {
@@ -709,13 +757,13 @@ fn line_of(row: &SendRow) -> u32 {
 
 /// `{Sent, Owner, ClassSide, Method, Line, RecvKind}` for every send of a method; `Sent` is text where it was no name.
 fn send_rows<'a>(env: Env<'a>, method: &Method) -> Vec<Term<'a>> {
-    let row = |sent: Term<'a>, line: u32, kind: &RecvKind| {
-        let kind = word_for(kind, &recv_kinds());
-        (sent, Name(method.owner), method.class_side, Name(method.selector), line, kind).encode(env)
+    let row = |sent: Term<'a>, line: u32, kind: RecvKind| {
+        (sent, Name(method.owner), method.class_side, Name(method.selector), line, kind_atom(kind))
+            .encode(env)
     };
-    let known = method.sends().iter().map(|send| row(atom(env, send.selector), send.line, &send.kind));
+    let known = method.sends().map(|send| row(atom(env, send.selector), send.line, send.kind));
     let texts = method.unresolved().iter().filter_map(|send| match &send.selector {
-        Word::Text(text) => Some(row(binary(env, text.as_bytes()), send.line, &send.kind)),
+        Word::Text(text) => Some(row(binary(env, text.as_bytes()), send.line, send.kind)),
         Word::Known(_) => None,
     });
     known.chain(texts).collect()

@@ -75,6 +75,122 @@ pub struct Send {
     pub recv_type: RecvType,
 }
 
+/// A send as the index keeps it, in sixteen bytes: there are far more sends than anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct PackedSend {
+    selector: Sym,
+    target: Option<Sym>,
+    /// A name's word, or the place of a compound type in the method's own list.
+    recv_type: u32,
+    /// The line, then two bits each for the form of the receiver and of its type.
+    line_and_forms: u32,
+}
+
+/// Longer texts have no lines that the index could tell apart.
+pub const LAST_LINE: u32 = u32::MAX >> 4;
+
+const DYNAMIC: u32 = 0;
+const NAME: u32 = 1;
+const COMPOUND: u32 = 2;
+
+/// A receiver's type as a stored send has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecvTypeRef<'m> {
+    /// Nothing is known.
+    Dynamic,
+    /// A class or protocol, or the tag of a class.
+    Name(Sym),
+    /// A union or an intersection.
+    Compound(&'m RecvType),
+}
+
+impl RecvTypeRef<'_> {
+    /// As [`RecvType::may_reach`].
+    #[must_use]
+    pub fn may_reach(&self, name_may: &impl Fn(Sym) -> bool) -> bool {
+        match self {
+            Self::Dynamic => true,
+            Self::Name(name) => name_may(*name),
+            Self::Compound(compound) => compound.may_reach(name_may),
+        }
+    }
+
+    /// As [`RecvType::each_name`].
+    pub fn each_name(&self, take: &mut impl FnMut(Sym)) {
+        match self {
+            Self::Dynamic => {}
+            Self::Name(name) => take(*name),
+            Self::Compound(compound) => compound.each_name(take),
+        }
+    }
+}
+
+/// A send as a reader sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendRef<'m> {
+    /// The selector sent.
+    pub selector: Sym,
+    /// Line within the method's text.
+    pub line: u32,
+    /// Form of the receiver.
+    pub kind: RecvKind,
+    /// The module of a call of an Erlang function, where it is known.
+    pub target: Option<Sym>,
+    /// Type of the receiver.
+    pub recv_type: RecvTypeRef<'m>,
+}
+
+impl PackedSend {
+    fn pack(send: Send, compounds: &mut Vec<RecvType>) -> Self {
+        let (form, recv_type) = match send.recv_type {
+            RecvType::Dynamic => (DYNAMIC, 0),
+            RecvType::Name(name) => (NAME, name.word()),
+            compound => {
+                let place = compounds.iter().position(|known| *known == compound).unwrap_or(compounds.len());
+                if place == compounds.len() {
+                    compounds.push(compound);
+                }
+                (COMPOUND, u32::try_from(place).unwrap_or(u32::MAX))
+            }
+        };
+        let kind = match send.kind {
+            RecvKind::SelfRecv => 0,
+            RecvKind::SuperRecv => 1,
+            RecvKind::ErlangFfi => 2,
+            RecvKind::Other => 3,
+        };
+        let line_and_forms = send.line.min(LAST_LINE) << 4 | kind << 2 | form;
+        Self { selector: send.selector, target: send.target, recv_type, line_and_forms }
+    }
+
+    fn kind(self) -> RecvKind {
+        match self.line_and_forms >> 2 & 3 {
+            0 => RecvKind::SelfRecv,
+            1 => RecvKind::SuperRecv,
+            2 => RecvKind::ErlangFfi,
+            _ => RecvKind::Other,
+        }
+    }
+
+    fn unpack(self, compounds: &[RecvType]) -> SendRef<'_> {
+        let recv_type = match self.line_and_forms & 3 {
+            NAME => Sym::new(self.recv_type).map_or(RecvTypeRef::Dynamic, RecvTypeRef::Name),
+            COMPOUND => {
+                let compound = usize::try_from(self.recv_type).ok().and_then(|place| compounds.get(place));
+                compound.map_or(RecvTypeRef::Dynamic, RecvTypeRef::Compound)
+            }
+            _ => RecvTypeRef::Dynamic,
+        };
+        SendRef {
+            selector: self.selector,
+            line: self.line_and_forms >> 4,
+            kind: self.kind(),
+            target: self.target,
+            recv_type,
+        }
+    }
+}
+
 /// A name that may have no word yet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Word {
@@ -170,9 +286,16 @@ pub struct Method {
     pub generation: u64,
     /// For an extension, the version of its registration; 0 if unknown.
     pub extension_version: u64,
-    sends: Box<[Send]>,
+    sends: Box<[PackedSend]>,
     references: Box<[Reference]>,
-    unresolved: Box<[UnresolvedSend]>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few methods have.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Rare {
+    compounds: Vec<RecvType>,
+    unresolved: Vec<UnresolvedSend>,
 }
 
 /// What a caller states of a method, before the index takes it.
@@ -208,6 +331,8 @@ impl Method {
         references.dedup();
         let mut unresolved = facts.unresolved;
         drop_repeated(&mut unresolved);
+        let mut rare = Rare { compounds: Vec::new(), unresolved };
+        let sends = sends.into_iter().map(|send| PackedSend::pack(send, &mut rare.compounds)).collect();
         Self {
             owner,
             class_side,
@@ -218,9 +343,9 @@ impl Method {
             origin: facts.origin,
             generation: 0,
             extension_version: facts.extension_version,
-            sends: sends.into(),
+            sends,
             references: references.into(),
-            unresolved: unresolved.into(),
+            rare: (rare != Rare::default()).then(|| Box::new(rare)),
         }
     }
 
@@ -241,7 +366,7 @@ impl Method {
             && self.extension_version == other.extension_version
             && self.sends == other.sends
             && self.references == other.references
-            && self.unresolved == other.unresolved
+            && self.rare == other.rare
     }
 
     /// Whether the library scans this method's text itself, so that its sends would be reported twice.
@@ -250,16 +375,26 @@ impl Method {
         self.provenance == Provenance::Extension && self.status == SourceStatus::Indexed
     }
 
-    /// All sends, ordered by selector.
+    fn compounds(&self) -> &[RecvType] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.compounds)
+    }
+
+    /// How many distinct sends there are.
     #[must_use]
-    pub fn sends(&self) -> &[Send] {
-        &self.sends
+    pub fn send_count(&self) -> usize {
+        self.sends.len()
+    }
+
+    /// All sends, ordered by selector.
+    pub fn sends(&self) -> impl DoubleEndedIterator<Item = SendRef<'_>> {
+        self.sends.iter().map(|send| send.unpack(self.compounds()))
     }
 
     /// The sends of one selector, in the order in which they were stated.
-    pub fn sends_of(&self, selector: Sym) -> impl Iterator<Item = &Send> {
+    pub fn sends_of(&self, selector: Sym) -> impl Iterator<Item = SendRef<'_>> {
         let start = self.sends.partition_point(|send| send.selector < selector);
-        self.sends.iter().skip(start).take_while(move |send| send.selector == selector)
+        let sends = self.sends.iter().skip(start).take_while(move |send| send.selector == selector);
+        sends.map(|send| send.unpack(self.compounds()))
     }
 
     /// All references, ordered by class and line.
@@ -277,7 +412,7 @@ impl Method {
     /// Sends that name what was no name when the method was indexed.
     #[must_use]
     pub fn unresolved(&self) -> &[UnresolvedSend] {
-        &self.unresolved
+        self.rare.as_ref().map_or(&[], |rare| &rare.unresolved)
     }
 
     /// Bytes that the method holds.
@@ -288,7 +423,11 @@ impl Method {
             + 2 * size_of::<usize>()
             + size_of_val(&*self.sends)
             + size_of_val(&*self.references)
-            + size_of_val(&*self.unresolved)
+            + self.rare.as_ref().map_or(0, |rare| {
+                size_of::<Rare>()
+                    + rare.compounds.len() * size_of::<RecvType>()
+                    + rare.unresolved.len() * size_of::<UnresolvedSend>()
+            })
     }
 }
 

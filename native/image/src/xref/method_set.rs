@@ -2,20 +2,62 @@
 //!
 //! Most selectors are sent by few methods and a few by very many, so a set grows through three shapes.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use imbl::OrdMap;
+use equivalent::{Comparable, Equivalent};
+use imbl::OrdSet;
 
 use super::method::{Method, MethodKey};
 
 /// From here on a set is a tree: replacing one method of many must not copy them all.
 const MOST_IN_A_ROW: usize = 32;
 
+/// A method that is ordered by its key, so that a tree need not hold the key beside it.
+#[derive(Clone)]
+struct Keyed(Arc<Method>);
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Keyed {}
+
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Keyed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+
+/// A key to look a method up by.
+struct Key(MethodKey);
+
+impl Equivalent<Keyed> for Key {
+    fn equivalent(&self, method: &Keyed) -> bool {
+        self.0 == method.0.key()
+    }
+}
+
+impl Comparable<Keyed> for Key {
+    fn compare(&self, method: &Keyed) -> Ordering {
+        self.0.cmp(&method.0.key())
+    }
+}
+
 #[derive(Clone)]
 enum Shape {
     One(Arc<Method>),
     Row(Arc<[Arc<Method>]>),
-    Tree(OrdMap<MethodKey, Arc<Method>>),
+    Tree(OrdSet<Keyed>),
 }
 
 /// Methods by key. Cloning shares; a change copies a path, or a row of at most [`MOST_IN_A_ROW`] pointers.
@@ -40,7 +82,7 @@ impl MethodSet {
         match self.0.as_ref()? {
             Shape::One(only) => (only.key() == key).then_some(only),
             Shape::Row(row) => row.iter().find(|method| method.key() == key),
-            Shape::Tree(tree) => tree.get(&key),
+            Shape::Tree(tree) => tree.get(&Key(key)).map(|method| &method.0),
         }
     }
 
@@ -49,7 +91,7 @@ impl MethodSet {
             None => Box::new(std::iter::empty()),
             Some(Shape::One(only)) => Box::new(std::iter::once(only)),
             Some(Shape::Row(row)) => Box::new(row.iter()),
-            Some(Shape::Tree(tree)) => Box::new(tree.values()),
+            Some(Shape::Tree(tree)) => Box::new(tree.iter().map(|method| &method.0)),
         }
     }
 
@@ -61,7 +103,7 @@ impl MethodSet {
             Some(Shape::One(only)) => Shape::Row(Arc::from([only, method])),
             Some(Shape::Row(row)) => with(&row, method),
             Some(Shape::Tree(mut tree)) => {
-                tree.insert(method.key(), method);
+                tree.insert(Keyed(method));
                 Shape::Tree(tree)
             }
         });
@@ -76,11 +118,11 @@ impl MethodSet {
                 in_a_row(row.iter().filter(|method| method.key() != key).cloned().collect::<Vec<_>>())
             }
             Some(Shape::Tree(mut tree)) => {
-                tree.remove(&key);
+                tree.remove(&Key(key));
                 if tree.len() * 2 > MOST_IN_A_ROW {
                     Some(Shape::Tree(tree))
                 } else {
-                    in_a_row(tree.values().cloned().collect())
+                    in_a_row(tree.iter().map(|method| Arc::clone(&method.0)).collect())
                 }
             }
         };
@@ -93,7 +135,7 @@ impl MethodSet {
             None | Some(Shape::One(_)) => 0,
             Some(Shape::Row(row)) => (row.len() + 2) * pointer,
             // Nodes are on average two thirds full.
-            Some(Shape::Tree(tree)) => tree.len() * size_of::<(MethodKey, Arc<Method>)>() * 3 / 2,
+            Some(Shape::Tree(tree)) => tree.len() * size_of::<Keyed>() * 3 / 2,
         }
     }
 }
@@ -101,14 +143,13 @@ impl MethodSet {
 impl FromIterator<Arc<Method>> for MethodSet {
     /// Of two methods with one key the first stays.
     fn from_iter<I: IntoIterator<Item = Arc<Method>>>(methods: I) -> Self {
-        let mut tree = OrdMap::new();
-        for method in methods {
-            tree.entry(method.key()).or_insert(method);
-        }
-        if tree.len() > MOST_IN_A_ROW {
-            Self(Some(Shape::Tree(tree)))
+        let mut seen = HashSet::new();
+        let distinct: Vec<Arc<Method>> =
+            methods.into_iter().filter(|method| seen.insert(method.key())).collect();
+        if distinct.len() > MOST_IN_A_ROW {
+            Self(Some(Shape::Tree(distinct.into_iter().map(Keyed).collect())))
         } else {
-            Self(in_a_row(tree.values().cloned().collect()))
+            Self(in_a_row(distinct))
         }
     }
 }
@@ -127,7 +168,7 @@ fn with(row: &[Arc<Method>], method: Arc<Method>) -> Shape {
     let place = row.iter().position(|earlier| earlier.key() == key);
     if place.is_none() && row.len() == MOST_IN_A_ROW {
         let methods = row.iter().cloned().chain([method]);
-        return Shape::Tree(methods.map(|method| (method.key(), method)).collect());
+        return Shape::Tree(methods.map(Keyed).collect());
     }
     let kept = row.iter().enumerate().map(|(index, earlier)| match place {
         Some(place) if place == index => Arc::clone(&method),

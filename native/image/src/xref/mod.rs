@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use crate::patience::{Busy, Patience};
 use crate::sym::Sym;
 pub use method::{
-    Layer, Method, MethodFacts, MethodKey, Provenance, RecvKind, RecvType, Reference, Send, SourceStatus,
-    UnresolvedSend, Word,
+    LAST_LINE, Layer, Method, MethodFacts, MethodKey, Provenance, RecvKind, RecvType, RecvTypeRef, Reference,
+    Send, SendRef, SourceStatus, UnresolvedSend, Word,
 };
 pub use view::{Counts, Found, SendRow, View};
 

@@ -1,14 +1,17 @@
 //! One state of the index: the rows of every class, and the posting lists that are derived from them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::method::{Layer, Method, MethodKey, Provenance, RecvKind, Reference, Send, UnresolvedSend, Word};
+use super::method::{
+    Layer, Method, MethodKey, Provenance, RecvKind, Reference, SendRef, UnresolvedSend, Word,
+};
 use super::method_set::MethodSet;
 use crate::sym::{Map, Sym, SymHash};
 
 /// What the index knows of one class.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct ClassRows {
     /// Whether a registration or a live patch made the class known; extensions do not.
     known: bool,
@@ -19,6 +22,23 @@ struct ClassRows {
     put_away: MethodSet,
     /// Selector to protocol, for methods that traits flattened into the class.
     origins: BTreeMap<Sym, Sym>,
+    /// The selectors of each side in the caller's order, once somebody has asked. Rows never change, so it stays true.
+    ordered: [OnceLock<Box<[Sym]>>; 2],
+}
+
+impl Clone for ClassRows {
+    fn clone(&self) -> Self {
+        Self {
+            known: self.known,
+            generation: self.generation,
+            own: self.own.clone(),
+            extensions: self.extensions.clone(),
+            put_away: self.put_away.clone(),
+            origins: self.origins.clone(),
+            // A copy is made to be changed.
+            ordered: Default::default(),
+        }
+    }
 }
 
 impl ClassRows {
@@ -82,7 +102,8 @@ pub struct View {
     senders: Map<Sym, MethodSet>,
     references: Map<Sym, MethodSet>,
     implementors: Map<Sym, MethodSet>,
-    native_callers: Map<Sym, MethodSet>,
+    /// By the module called; calls of a module that is not known stand under `None`.
+    native_callers: Map<Option<Sym>, MethodSet>,
     /// Methods that send text which was no name, and that call modules which were none.
     text_senders: imbl::HashMap<Arc<str>, MethodSet>,
     text_callers: imbl::HashMap<Arc<str>, MethodSet>,
@@ -343,13 +364,27 @@ impl View {
         self.implementors.get(&selector).into_iter().flat_map(MethodSet::iter).map(|method| &**method)
     }
 
-    /// Every reported method of one side of a class, in no order.
-    pub fn methods(&self, class: Sym, class_side: bool) -> impl Iterator<Item = &Method> {
-        let winners = self.classes.get(&class).into_iter().flat_map(|rows| rows.winners());
-        winners.filter(move |method| method.class_side == class_side).map(|method| &**method)
+    /// The selectors of one side of a class, in the order of `compare`, which must always be the same one. Cost: the
+    /// answer's length, and one sort after each change of the class.
+    pub fn selectors<R>(
+        &self,
+        class: Sym,
+        class_side: bool,
+        compare: impl Fn(Sym, Sym) -> Ordering,
+        take: impl FnOnce(&[Sym]) -> R,
+    ) -> R {
+        let Some(rows) = self.classes.get(&class) else { return take(&[]) };
+        let [instance, class_sided] = &rows.ordered;
+        let ordered = if class_side { class_sided } else { instance };
+        take(ordered.get_or_init(|| {
+            let winners = rows.winners().filter(|method| method.class_side == class_side);
+            let mut selectors: Vec<Sym> = winners.map(|method| method.selector).collect();
+            selectors.sort_unstable_by(|first, second| compare(*first, *second));
+            selectors.into()
+        }))
     }
 
-    /// How many methods [`View::methods`] may answer, both sides together.
+    /// How many methods a class has on both sides and in both layers together.
     #[must_use]
     pub fn method_count(&self, class: Sym) -> usize {
         self.classes.get(&class).map_or(0, |rows| rows.own.len() + rows.extensions.len())
@@ -373,22 +408,32 @@ impl View {
         self.classes.get(&class).is_some_and(|rows| rows.known)
     }
 
-    /// Every method that calls a function of the module, with the smallest line on which it does, in no order.
-    /// `text` as in [`View::senders`].
-    pub fn native_callers<'v>(&'v self, module: Sym, text: Option<&'v str>) -> Vec<(&'v Method, u32)> {
+    /// Every method that calls a function of the module, with the smallest line on which it does, in no order; `None`
+    /// asks for calls of a module that is not known. `text` as in [`View::senders`]. Answers `None` where more than
+    /// `limit` sends would have to be looked at.
+    #[must_use]
+    pub fn native_callers(
+        &self,
+        module: Option<Sym>,
+        text: Option<&str>,
+        limit: usize,
+    ) -> Option<Vec<(&Method, u32)>> {
         let known = self.native_callers.get(&module).into_iter().flat_map(MethodSet::iter);
         let by_text = text.and_then(|text| self.text_callers.get(text)).into_iter().flat_map(MethodSet::iter);
+        let mut looked_at = 0;
         let mut lines: BTreeMap<MethodKey, (&Method, u32)> = BTreeMap::new();
         for method in known.chain(by_text) {
-            let resolved = method
-                .sends()
-                .iter()
-                .filter(|send| send.kind == RecvKind::ErlangFfi && send.target == Some(module));
+            looked_at += method.send_count() + method.unresolved().len();
+            if looked_at > limit {
+                return None;
+            }
+            let resolved =
+                method.sends().filter(|send| send.kind == RecvKind::ErlangFfi && send.target == module);
             let unresolved = method.unresolved().iter().filter(|send| {
                 send.kind == RecvKind::ErlangFfi
                     && match (&send.target, text) {
                         (Some(Word::Text(called)), Some(text)) => **called == *text,
-                        (Some(Word::Known(called)), _) => *called == module,
+                        (Some(Word::Known(called)), _) => Some(*called) == module,
                         _ => false,
                     }
             });
@@ -397,7 +442,7 @@ impl View {
                 lines.insert(method.key(), (method, line));
             }
         }
-        lines.into_values().collect()
+        Some(lines.into_values().collect())
     }
 
     /// Every name that occurs in a receiver type of a send of the selector.
@@ -440,15 +485,16 @@ impl View {
                 counts.bytes += set.bytes() + set.iter().map(|method| method.bytes()).sum::<usize>();
             }
             for method in rows.winners() {
-                counts.sends += method.sends().len();
+                counts.sends += method.send_count();
                 counts.references += method.references().len();
                 counts.unresolved_sends += method.unresolved().len();
             }
         }
-        for index in [&self.senders, &self.references, &self.implementors, &self.native_callers] {
-            counts.bytes +=
-                index.values().map(|set| set.bytes() + size_of::<(Sym, MethodSet)>() * 3 / 2).sum::<usize>();
-        }
+        let slot = size_of::<(Sym, MethodSet)>() * 3 / 2;
+        let postings =
+            [&self.senders, &self.references, &self.implementors].into_iter().flat_map(Map::values);
+        counts.bytes +=
+            postings.chain(self.native_callers.values()).map(|set| set.bytes() + slot).sum::<usize>();
         counts
     }
 }
@@ -466,7 +512,7 @@ pub struct SendRow<'v> {
 #[derive(Clone, Copy)]
 pub enum Found<'v> {
     /// With a selector that was a name.
-    Resolved(&'v Send),
+    Resolved(SendRef<'v>),
     /// With a selector that was text.
     Unresolved(&'v UnresolvedSend),
 }
@@ -512,7 +558,7 @@ fn repost_in<K, H>(
 
 fn sent(method: &Method) -> Vec<Sym> {
     // Sends are ordered by selector.
-    let mut selectors: Vec<Sym> = method.sends().iter().map(|send| send.selector).collect();
+    let mut selectors: Vec<Sym> = method.sends().map(|send| send.selector).collect();
     selectors.dedup();
     selectors
 }
@@ -523,11 +569,10 @@ fn referenced(method: &Method) -> Vec<Sym> {
     classes
 }
 
-fn called(method: &Method) -> Vec<Sym> {
-    let resolved =
-        method.sends().iter().filter(|send| send.kind == RecvKind::ErlangFfi).filter_map(|send| send.target);
+fn called(method: &Method) -> Vec<Option<Sym>> {
+    let resolved = method.sends().filter(|send| send.kind == RecvKind::ErlangFfi).map(|send| send.target);
     let known = method.unresolved().iter().filter_map(|send| match &send.target {
-        Some(Word::Known(module)) if send.kind == RecvKind::ErlangFfi => Some(*module),
+        Some(Word::Known(module)) if send.kind == RecvKind::ErlangFfi => Some(Some(*module)),
         _ => None,
     });
     distinct(resolved.chain(known))
@@ -554,4 +599,153 @@ fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     items.sort_unstable();
     items.dedup();
     items
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::xref::method::tests_support::{facts, send, sym};
+    use crate::xref::method::{RecvType, SourceStatus};
+
+    type Postings = BTreeMap<String, BTreeMap<MethodKey, *const Method>>;
+
+    fn plain<K: Debug, H>(
+        index: &imbl::GenericHashMap<K, MethodSet, H, imbl::shared_ptr::DefaultSharedPtr>,
+    ) -> Postings {
+        let set = |set: &MethodSet| set.iter().map(|method| (method.key(), Arc::as_ptr(method))).collect();
+        index.iter().map(|(term, methods)| (format!("{term:?}"), set(methods))).collect()
+    }
+
+    fn posted<K: Debug>(view: &View, terms: impl Fn(&Method) -> Vec<K>) -> Postings {
+        let mut postings = Postings::new();
+        for method in view.classes.values().flat_map(|rows| rows.winners()) {
+            for term in terms(method) {
+                let at = postings.entry(format!("{term:?}")).or_default();
+                assert!(at.insert(method.key(), Arc::as_ptr(method)).is_none(), "two winners of one method");
+            }
+        }
+        postings
+    }
+
+    /// Every posting list against the rows of the classes: the very method that is reported, no list left empty, no
+    /// class kept of which nothing is known.
+    fn check(view: &View) {
+        let sent = |method: &Method| distinct(method.sends().map(|send| send.selector));
+        let mentioned =
+            |method: &Method| distinct(method.references().iter().map(|reference| reference.class));
+        let calls = |method: &Method| {
+            let foreign =
+                method.sends().filter(|send| send.kind == RecvKind::ErlangFfi).map(|send| send.target);
+            distinct(foreign)
+        };
+        let texts = |method: &Method| {
+            distinct(method.unresolved().iter().filter_map(|send| match &send.selector {
+                Word::Text(text) => Some(Arc::clone(text)),
+                Word::Known(_) => None,
+            }))
+        };
+        assert_eq!(plain(&view.senders), posted(view, sent));
+        assert_eq!(plain(&view.references), posted(view, mentioned));
+        assert_eq!(plain(&view.implementors), posted(view, |method| vec![method.selector]));
+        assert_eq!(plain(&view.native_callers), posted(view, calls));
+        assert_eq!(plain(&view.text_senders), posted(view, texts));
+        for rows in view.classes.values() {
+            assert!(!rows.is_blank());
+            assert!(rows.put_away.iter().all(|method| rows.extensions.get(method.key()).is_none()));
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Draft {
+        class: u32,
+        class_side: bool,
+        selector: u32,
+        provenance: Provenance,
+        version: u64,
+        sends: Vec<(u32, bool, Option<u32>)>,
+        references: Vec<u32>,
+        text: bool,
+    }
+
+    impl Draft {
+        fn method(&self) -> Method {
+            let mut stated = facts(self.provenance);
+            stated.extension_version = self.version;
+            stated.status = SourceStatus::Indexed;
+            stated.sends = self
+                .sends
+                .iter()
+                .map(|(selector, foreign, target)| {
+                    let kind = if *foreign { RecvKind::ErlangFfi } else { RecvKind::Other };
+                    let recv_type = RecvType::Union([RecvType::Name(sym(1))].into());
+                    super::super::method::Send {
+                        kind,
+                        target: target.map(sym),
+                        recv_type,
+                        ..send(*selector, 1)
+                    }
+                })
+                .collect();
+            stated.references =
+                self.references.iter().map(|class| Reference { class: sym(*class), line: 1 }).collect();
+            if self.text {
+                let selector = Word::Text(Arc::from("later"));
+                stated.unresolved =
+                    vec![UnresolvedSend { selector, line: 1, kind: RecvKind::Other, target: None }];
+            }
+            Method::new(sym(self.class), self.class_side, sym(self.selector), stated)
+        }
+    }
+
+    fn draft() -> impl Strategy<Value = Draft> {
+        let provenances =
+            vec![Provenance::ClassBody, Provenance::Extension, Provenance::PutMethod, Provenance::Protocol];
+        let sends = prop::collection::vec((10..13u32, any::<bool>(), prop::option::of(20..22u32)), 0..3);
+        let rows = (sends, prop::collection::vec(1..4u32, 0..3), any::<bool>());
+        ((1..4u32, any::<bool>(), 10..13u32), prop::sample::select(provenances), 0..3u64, rows).prop_map(
+            |((class, class_side, selector), provenance, version, (sends, references, text))| Draft {
+                class,
+                class_side,
+                selector,
+                provenance,
+                version,
+                sends,
+                references,
+                text,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn posting_lists_are_what_the_rows_say(
+            history in prop::collection::vec((0..16u8, prop::collection::vec(draft(), 1..4)), 1..24)
+        ) {
+            let mut view = View::opened_after(&View::default());
+            for (kind, drafts) in history {
+                let first = drafts[0].method();
+                let class = first.owner;
+                match kind {
+                    0..3 => {
+                        let own = drafts.iter().map(|draft| Draft { class: drafts[0].class, ..draft.clone() }.method());
+                        view.register_class(class, own.collect());
+                    }
+                    3 => view.purge_class(class),
+                    4 => view.forget_class(class),
+                    5..11 => drop(view.put_method(first, kind == 5)),
+                    11 => view.purge_method(first.key()),
+                    12 => view.purge_extension(class, first.selector),
+                    13 | 14 => view.set_provenance(class, vec![(first.selector, sym(30))]),
+                    _ => view.restrict_provenance(class, &[]),
+                }
+                check(&view);
+            }
+        }
+    }
 }
