@@ -1,10 +1,23 @@
 %% @doc Words for refused input: `badarg' with extended error information, and the text that a shell prints for it.
 -module(beamtalk_image_errors).
 
--export([raise_bad_entry/5, format_error/2]).
--export_type([bad_entry/0]).
+-export([raise_bad_entry/5, format_error/2, structured/6]).
+-export_type([bad_entry/0, structured/0]).
 
 -type bad_entry() :: {bad_entry, Index :: pos_integer(), Key :: atom(), Value :: term()}.
+
+-type structured() ::
+    {beamtalk_error, Kind :: atom(), Class :: atom(), Selector :: atom(), Message :: binary(),
+        Hint :: binary() | undefined, Details :: map()}.
+%% An error as the language sees it: what was wrong, and what to do instead.
+
+%% @doc A structured error.
+-spec structured(atom(), atom(), atom(), iodata(), iodata() | undefined, map()) -> structured().
+structured(Kind, Class, Selector, Message, Hint, Details) ->
+    {beamtalk_error, Kind, Class, Selector, text(Message), text(Hint), Details}.
+
+text(undefined) -> undefined;
+text(Text) -> unicode:characters_to_binary(Text).
 
 %% @doc Raises `badarg' for the call of `Function' with `Args', naming what was wrong with its `Argument'-th argument.
 -spec raise_bad_entry(bad_entry(), module(), atom(), [term()], pos_integer()) -> no_return().

@@ -81,7 +81,24 @@
     protocol_missing/4,
     protocol_missing_dirty/4,
     protocol_remember/4,
-    protocol_counts/0
+    protocol_counts/0,
+    changelog_open/5,
+    changelog_end/0,
+    changelog_append/1,
+    changelog_mark_flushed/1,
+    changelog_clear/0,
+    changelog_entries/1,
+    changelog_size/0,
+    changelog_epoch/0,
+    changelog_rows/0,
+    changelog_delta_steps/0,
+    changelog_delta/2,
+    changelog_dirty/0,
+    changelog_body/1,
+    changelog_revert_target/3,
+    changelog_revert_after/2,
+    changelog_from_json/1,
+    changelog_to_json/1
 ]).
 -export([load_error/0]).
 -export([
@@ -159,7 +176,24 @@
     protocol_missing/4,
     protocol_missing_dirty/4,
     protocol_remember/4,
-    protocol_counts/0
+    protocol_counts/0,
+    changelog_open/5,
+    changelog_end/0,
+    changelog_append/1,
+    changelog_mark_flushed/1,
+    changelog_clear/0,
+    changelog_entries/1,
+    changelog_size/0,
+    changelog_epoch/0,
+    changelog_rows/0,
+    changelog_delta_steps/0,
+    changelog_delta/2,
+    changelog_dirty/0,
+    changelog_body/1,
+    changelog_revert_target/3,
+    changelog_revert_after/2,
+    changelog_from_json/1,
+    changelog_to_json/1
 ]).
 
 -type written() :: ok | closed | beamtalk_image_errors:bad_entry().
@@ -419,3 +453,56 @@ protocol_remember(_A, _B, _C, _D) -> ?STUB.
 
 -spec protocol_counts() -> [{atom(), non_neg_integer()}].
 protocol_counts() -> ?STUB.
+
+-spec changelog_open(none | binary(), pos_integer(), non_neg_integer(), boolean(), none | binary()) ->
+    {ok, non_neg_integer(), [tuple()]} | {error, term()}.
+changelog_open(_A, _B, _C, _D, _E) -> ?STUB.
+
+-spec changelog_end() -> ok.
+changelog_end() -> ?STUB.
+
+-spec changelog_append(map()) ->
+    {ok, {non_neg_integer(), [tuple()]}} | {error, term()} | beamtalk_image_errors:bad_entry() | closed.
+changelog_append(_A) -> ?STUB.
+
+-spec changelog_mark_flushed([term()]) -> {ok, [tuple()]} | {error, term()} | closed.
+changelog_mark_flushed(_A) -> ?STUB.
+
+-spec changelog_clear() -> {ok, [tuple()]} | {error, term()} | closed.
+changelog_clear() -> ?STUB.
+
+-spec changelog_entries(all | active | pending) -> [tuple()].
+changelog_entries(_A) -> ?STUB.
+
+-spec changelog_size() -> non_neg_integer().
+changelog_size() -> ?STUB.
+
+-spec changelog_epoch() -> non_neg_integer() | closed.
+changelog_epoch() -> ?STUB.
+
+-spec changelog_rows() -> [{tuple(), boolean(), boolean()}].
+changelog_rows() -> ?STUB.
+
+-spec changelog_delta_steps() -> [{non_neg_integer(), tuple()}].
+changelog_delta_steps() -> ?STUB.
+
+-spec changelog_delta(binary(), binary()) -> clean | {differs, binary(), binary()}.
+changelog_delta(_A, _B) -> ?STUB.
+
+-spec changelog_dirty() -> [{binary(), [binary()]}].
+changelog_dirty() -> ?STUB.
+
+-spec changelog_body(binary()) -> {ok, binary()} | {error, term()}.
+changelog_body(_A) -> ?STUB.
+
+-spec changelog_revert_target(binary(), binary(), atom()) -> tuple().
+changelog_revert_target(_A, _B, _C) -> ?STUB.
+
+-spec changelog_revert_after(non_neg_integer(), term()) -> tuple().
+changelog_revert_after(_A, _B) -> ?STUB.
+
+-spec changelog_from_json(binary()) -> {ok, tuple(), [tuple()]} | {error, binary()}.
+changelog_from_json(_A) -> ?STUB.
+
+-spec changelog_to_json(tuple()) -> binary().
+changelog_to_json(_A) -> ?STUB.

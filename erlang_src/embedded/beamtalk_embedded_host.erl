@@ -22,7 +22,8 @@
     extension_file/3,
     remove_method/3,
     run_in_class/2,
-    raise_error/1
+    raise_error/1,
+    home_dir/0
 ]).
 
 -spec whereis_class(atom()) -> pid() | undefined.
@@ -120,3 +121,6 @@ run_in_class(Pid, Fun) -> beamtalk_embedded_class:run(Pid, Fun).
 -spec raise_error(tuple()) -> no_return().
 raise_error(Error) ->
     error(#{'$beamtalk_class' => 'Error', error => Error}).
+
+-spec home_dir() -> string() | false.
+home_dir() -> os:getenv("HOME").

@@ -5,7 +5,9 @@
 
 mod alloc;
 mod atoms;
+mod changelog;
 mod extensions;
+mod failing;
 mod log;
 mod protocols;
 mod saved;
