@@ -61,14 +61,27 @@ class_removed(Name, Module) when is_atom(Name), is_atom(Module) ->
         end,
     Extensions = [fun() -> beamtalk_extensions:purge_class(Key) end || Key <- Keys],
     Rows = [
-        fun() -> beamtalk_extensions:safe_xref(fun() -> beamtalk_xref:forget_class(Key) end) end
+        fun() -> beamtalk_extensions:safe_xref(fun() -> forget_rows(Key) end) end
         || Key <- Keys
     ],
     Protocols = [
-        fun() -> beamtalk_protocol_registry:unregister_uses(Name) end,
+        fun() -> forget_uses(Name) end,
         fun() -> beamtalk_protocol_registry:unregister_protocol(Module) end
     ],
     lists:foreach(fun(Step) -> attempt(Name, Step) end, Extensions ++ Rows ++ Protocols).
+
+%% The original registries, which a mixed installation may still have, know less.
+forget_rows(Key) ->
+    case erlang:function_exported(beamtalk_xref, forget_class, 1) of
+        true -> beamtalk_xref:forget_class(Key);
+        false -> beamtalk_xref:purge_class(Key)
+    end.
+
+forget_uses(Name) ->
+    case erlang:function_exported(beamtalk_protocol_registry, unregister_uses, 1) of
+        true -> beamtalk_protocol_registry:unregister_uses(Name);
+        false -> ok
+    end.
 
 attempt(Name, Step) ->
     try

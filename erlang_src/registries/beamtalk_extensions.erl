@@ -30,11 +30,6 @@
     safe_xref/1
 ]).
 -export([lookup_chain/2, take/3, index_sends/3, pending_sends/0, index_all/0]).
--export_type([class_key/0, selector/0, owner/0]).
-
--type class_key() :: atom().
--type selector() :: atom().
--type owner() :: atom().
 
 -define(DOMAIN, #{domain => [beamtalk, runtime]}).
 
@@ -45,7 +40,7 @@ init() ->
     beamtalk_image_guard:opened(extensions).
 
 %% @doc As {@link register/5} without a source.
--spec register(Class :: class_key(), Selector :: selector(), Fun :: function(), Owner :: owner()) -> ok.
+-spec register(Class :: atom(), Selector :: atom(), Fun :: function(), Owner :: atom()) -> ok.
 register(Class, Selector, Fun, Owner) ->
     register(Class, Selector, Fun, Owner, undefined).
 
@@ -54,10 +49,10 @@ register(Class, Selector, Fun, Owner) ->
 %% definition is in the cross-reference index when this returns; sends found in `Source' follow from a background
 %% process. Cost: some microseconds, whatever the registry holds.
 -spec register(
-    Class :: class_key(),
-    Selector :: selector(),
+    Class :: atom(),
+    Selector :: atom(),
     Fun :: function(),
-    Owner :: owner(),
+    Owner :: atom(),
     Source :: binary() | undefined
 ) -> ok.
 register(Class, Selector, Fun, Owner, Source) when
@@ -72,20 +67,20 @@ register(Class, Selector, Fun, Owner, Source) when
     ok.
 
 %% @doc As `unregister(ClassKey, Selector, false)': the class key is taken as it is.
--spec unregister(ClassKey :: class_key(), Selector :: selector()) -> ok.
+-spec unregister(ClassKey :: atom(), Selector :: atom()) -> ok.
 unregister(ClassKey, Selector) ->
     unregister(ClassKey, Selector, false).
 
 %% @doc Removes one entry with its source, conflict history and cross-reference rows. With `ClassSide' true the entry
 %% on the class side of `ClassName'. Nothing there: no effect.
--spec unregister(ClassName :: atom(), Selector :: selector(), ClassSide :: boolean()) -> ok.
+-spec unregister(ClassName :: atom(), Selector :: atom(), ClassSide :: boolean()) -> ok.
 unregister(ClassName, Selector, ClassSide) ->
     _ = take(ClassName, Selector, ClassSide),
     ok.
 
 %% @doc As {@link unregister/3}, and answers what it removed: of several callers at once, one gets it.
--spec take(ClassName :: atom(), Selector :: selector(), ClassSide :: boolean()) ->
-    {ok, function(), owner(), Source :: binary() | undefined} | not_found.
+-spec take(ClassName :: atom(), Selector :: atom(), ClassSide :: boolean()) ->
+    {ok, function(), atom(), Source :: binary() | undefined} | not_found.
 take(ClassName, Selector, ClassSide) when
     is_atom(ClassName), is_atom(Selector), is_boolean(ClassSide)
 ->
@@ -104,12 +99,12 @@ take(ClassKey, Selector) ->
     end.
 
 %% @doc Removes everything under exactly this class key, in one step. Nothing there: no effect.
--spec purge_class(ClassKey :: class_key()) -> ok.
+-spec purge_class(ClassKey :: atom()) -> ok.
 purge_class(ClassKey) when is_atom(ClassKey) ->
     forget(ClassKey, ?READ(beamtalk_image_nif:extension_purge_class(ClassKey), [])).
 
 %% @doc The function and owner at exactly this key: no inheritance, no other side. Some tens of nanoseconds.
--spec lookup(ClassKey :: class_key(), Selector :: selector()) -> {ok, function(), owner()} | not_found.
+-spec lookup(ClassKey :: atom(), Selector :: atom()) -> {ok, function(), atom()} | not_found.
 lookup(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     try
         beamtalk_image_nif:extension_lookup(ClassKey, Selector)
@@ -118,13 +113,13 @@ lookup(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     end.
 
 %% @doc The first of the class keys that has the selector, with its function and owner: one call for a whole chain.
--spec lookup_chain(ClassKeys :: [class_key()], Selector :: selector()) ->
-    {ok, class_key(), function(), owner()} | not_found.
+-spec lookup_chain(ClassKeys :: [atom()], Selector :: atom()) ->
+    {ok, atom(), function(), atom()} | not_found.
 lookup_chain(ClassKeys, Selector) when is_list(ClassKeys), is_atom(Selector) ->
     ?READ(beamtalk_image_nif:extension_lookup_chain(ClassKeys, Selector), not_found).
 
 %% @doc Whether the key has an entry.
--spec has(ClassKey :: class_key(), Selector :: selector()) -> boolean().
+-spec has(ClassKey :: atom(), Selector :: atom()) -> boolean().
 has(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     try
         beamtalk_image_nif:extension_has(ClassKey, Selector)
@@ -133,7 +128,7 @@ has(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     end.
 
 %% @doc Selector and owner of every entry under the class key, in no order. Cost: the answer's length.
--spec list(ClassKey :: class_key()) -> [{atom(), atom()}].
+-spec list(ClassKey :: atom()) -> [{atom(), atom()}].
 list(ClassKey) when is_atom(ClassKey) ->
     case ?READ(beamtalk_image_nif:extension_list(ClassKey), []) of
         more -> beamtalk_image_nif:extension_list_dirty(ClassKey);
@@ -141,12 +136,12 @@ list(ClassKey) when is_atom(ClassKey) ->
     end.
 
 %% @doc The distinct owners of entries under the class key, sorted.
--spec extenders_of(ClassKey :: class_key()) -> [owner()].
+-spec extenders_of(ClassKey :: atom()) -> [atom()].
 extenders_of(ClassKey) ->
     lists:usort([Owner || {_Selector, Owner} <- list(ClassKey)]).
 
 %% @doc Class key and selector of every entry of the owner, in no order. Cost: the answer's length.
--spec extensions_by(Owner :: owner()) -> [{class_key(), selector()}].
+-spec extensions_by(Owner :: atom()) -> [{atom(), atom()}].
 extensions_by(Owner) when is_atom(Owner) ->
     case ?READ(beamtalk_image_nif:extension_by_owner(Owner), []) of
         more -> beamtalk_image_nif:extension_by_owner_dirty(Owner);
@@ -154,7 +149,7 @@ extensions_by(Owner) when is_atom(Owner) ->
     end.
 
 %% @doc The source text at the key; `not_found' for an entry without one too.
--spec getSource(ClassKey :: class_key(), Selector :: selector()) -> {ok, binary()} | not_found.
+-spec getSource(ClassKey :: atom(), Selector :: atom()) -> {ok, binary()} | not_found.
 getSource(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     case ?READ(beamtalk_image_nif:extension_source(ClassKey, Selector), not_found) of
         more -> beamtalk_image_nif:extension_source_dirty(ClassKey, Selector);
@@ -162,12 +157,12 @@ getSource(ClassKey, Selector) when is_atom(ClassKey), is_atom(Selector) ->
     end.
 
 %% @doc Every entry that has a source text, in no order. Cost: the answer's length.
--spec listAllWithSource() -> [{class_key(), selector(), binary()}].
+-spec listAllWithSource() -> [{atom(), atom(), binary()}].
 listAllWithSource() ->
     ?READ(beamtalk_image_nif:extension_sourced(), []).
 
 %% @doc The keys that more than one owner registered since they were last empty, with those owners sorted.
--spec conflicts() -> [{class_key(), selector(), [owner()]}].
+-spec conflicts() -> [{atom(), atom(), [atom()]}].
 conflicts() ->
     [{ClassKey, Selector, lists:usort(Owners)}
         || {ClassKey, Selector, Owners} <- ?READ(beamtalk_image_nif:extension_conflicts(), [])].
@@ -188,7 +183,7 @@ safe_xref(Fun) ->
 %% @private
 %% Asks the compiler for the sends of one version of an extension and indexes them; a later version, or none, stands:
 %% then the answer is dropped.
--spec index_sends(class_key(), selector(), pos_integer()) -> ok.
+-spec index_sends(atom(), atom(), pos_integer()) -> ok.
 index_sends(ClassKey, Selector, Version) ->
     case beamtalk_image_nif:extension_version(ClassKey, Selector) of
         {Version, sourced} ->
@@ -208,7 +203,7 @@ index_sends(ClassKey, Selector, Version) ->
 
 %% @private
 %% The versions whose sends are still to be indexed: what the background process goes on with after a crash.
--spec pending_sends() -> [{class_key(), selector(), pos_integer()}].
+-spec pending_sends() -> [{atom(), atom(), pos_integer()}].
 pending_sends() ->
     ?READ(beamtalk_image_nif:extension_pending(), []).
 
