@@ -4,7 +4,10 @@ EBIN = _build/default/lib/beamtalk_image/ebin
 
 demo: setup
 	@rebar3 compile >/dev/null
-	@erl -noshell -pa $(EBIN) -s beamtalk_image_demo main
+	@mkdir -p _build/bench
+	@erlc -o _build/bench bench/bench_store.erl
+	@erlc -pa $(EBIN) -pa _build/bench -o _build/bench bench/*.erl
+	@erl -noshell -pa $(EBIN) _build/bench -s beamtalk_image_demo main
 
 test: setup
 	@.ci/gates

@@ -38,20 +38,21 @@ info() ->
                 log_lines_dropped => 0, extensions => #{}, xref => #{}, protocols => #{}}
     end.
 
-%% @doc Empties one registry, leaving it open. Conformance answers go with any of them.
+%% @doc Empties one registry, leaving it open. Conformance answers go with any of them. The rows of extensions follow the
+%% extension registry: they go with it, and an emptied index gets those of the extensions that are registered.
 -spec clear(extensions | xref | protocols) -> ok.
 clear(extensions) ->
-    ok = beamtalk_image_nif:extension_clear(),
-    beamtalk_protocol_registry:invalidate_conforms_cache();
+    beamtalk_extensions:clear();
 clear(xref) ->
     ok = beamtalk_image_nif:xref_clear(),
+    ok = beamtalk_extensions:index_all(),
     beamtalk_protocol_registry:invalidate_conforms_cache();
 clear(protocols) ->
     beamtalk_image_nif:protocol_clear().
 
 %% @doc Takes a removed class out of every registry: its rows, the extensions on both of its sides, the protocols of
-%% its module, its uses. Each registry changes in one step, all are done on return, and rows of others, such as their
-%% references to the class, stay. A registry that is away is left out.
+%% its module, its uses. The class leaves each registry in one step for each of its sides, all are done on return, and
+%% rows of others, such as their references to the class, stay. A registry that is away is left out.
 -spec class_removed(Name :: atom(), Module :: module()) -> ok.
 class_removed(Name, Module) when is_atom(Name), is_atom(Module) ->
     Keys =

@@ -6,7 +6,7 @@
 -module(beamtalk_image_indexer).
 -behaviour(gen_server).
 
--export([start_link/0, index/3, sync/0]).
+-export([start_link/0, index/3, resume/0, sync/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% Jobs waiting at once. One that finds the queue full is done by its caller, which slows whoever floods it.
@@ -25,6 +25,12 @@ index(ClassKey, Selector, Version) ->
         true -> gen_server:cast(?MODULE, {index, ClassKey, Selector, Version});
         false -> beamtalk_extensions:index_sends(ClassKey, Selector, Version)
     end.
+
+%% @doc Has everything done that the registry says is still to be done. Without the helper process it waits for the
+%% next start of one.
+-spec resume() -> ok.
+resume() ->
+    gen_server:cast(?MODULE, resume).
 
 %% @doc Waits until everything handed in before this call is done. Without the helper process nothing is pending.
 -spec sync() -> ok.
@@ -45,11 +51,14 @@ sync(Pid) ->
 %% @private
 -spec init([]) -> {ok, []}.
 init([]) ->
+    take_up(),
+    {ok, []}.
+
+take_up() ->
     lists:foreach(
         fun({ClassKey, Selector, Version}) -> gen_server:cast(self(), {index, ClassKey, Selector, Version}) end,
         beamtalk_extensions:pending_sends()
-    ),
-    {ok, []}.
+    ).
 
 %% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, ok | {error, unknown_request}, []}.
@@ -62,6 +71,9 @@ handle_call(_Request, _From, []) ->
 -spec handle_cast(term(), []) -> {noreply, []}.
 handle_cast({index, ClassKey, Selector, Version}, []) ->
     ok = beamtalk_extensions:index_sends(ClassKey, Selector, Version),
+    {noreply, []};
+handle_cast(resume, []) ->
+    take_up(),
     {noreply, []};
 handle_cast(_Other, []) ->
     {noreply, []}.

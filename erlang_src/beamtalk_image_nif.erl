@@ -69,6 +69,7 @@
     protocol_unregister_module/1,
     protocol_register_uses/3,
     protocol_invalidate/0,
+    protocol_invalidate_dirty/0,
     protocol_clear/0,
     protocol_definition/1,
     protocol_exists/1,
@@ -164,6 +165,7 @@
     protocol_unregister_module/1,
     protocol_register_uses/3,
     protocol_invalidate/0,
+    protocol_invalidate_dirty/0,
     protocol_clear/0,
     protocol_definition/1,
     protocol_exists/1,
@@ -410,7 +412,10 @@ protocol_unregister_module(_A) -> ?STUB.
 -spec protocol_register_uses(atom(), atom(), list()) -> ok | beamtalk_image_errors:bad_entry().
 protocol_register_uses(_A, _B, _C) -> ?STUB.
 
--spec protocol_invalidate() -> ok.
+-spec protocol_invalidate_dirty() -> ok.
+protocol_invalidate_dirty() -> ?STUB.
+
+-spec protocol_invalidate() -> ok | busy.
 protocol_invalidate() -> ?STUB.
 
 -spec protocol_clear() -> ok.

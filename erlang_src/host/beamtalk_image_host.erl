@@ -254,7 +254,7 @@ author(_, _) -> {human, <<"repl">>}.
 -spec run_in_class(pid(), fun(() -> term())) -> term().
 run_in_class(Class, Fun) ->
     Module = module(),
-    case erlang:function_exported(Module, run_in_class, 2) of
+    case has(Module, run_in_class, 2) of
         true -> Module:run_in_class(Class, Fun);
         false -> Fun()
     end.
@@ -263,10 +263,14 @@ run_in_class(Class, Fun) ->
 -spec raise_error(tuple()) -> no_return().
 raise_error(Error) ->
     Module = module(),
-    case erlang:function_exported(Module, raise_error, 1) of
+    case has(Module, raise_error, 1) of
         true -> Module:raise_error(Error);
         false -> error(#{'$beamtalk_class' => 'Error', error => Error})
     end.
+
+has(Module, Function, Arity) ->
+    _ = code:ensure_loaded(Module),
+    erlang:function_exported(Module, Function, Arity).
 
 %% A callback that the host does not have is an `undef' of exactly that function; one deeper down is the host's own.
 ask(Function, Args, Default) ->

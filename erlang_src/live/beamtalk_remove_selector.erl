@@ -69,6 +69,7 @@ remove(ClassName, Selector, Side) when
     end.
 
 take_extension(Class, Selector, Side) ->
+    _ = code:ensure_loaded(beamtalk_extensions),
     case erlang:function_exported(beamtalk_extensions, take, 3) of
         true ->
             case beamtalk_extensions:take(Class, Selector, Side =:= class) of

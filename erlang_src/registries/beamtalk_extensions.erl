@@ -29,7 +29,7 @@
     conflicts/0,
     safe_xref/1
 ]).
--export([lookup_chain/2, take/3, index_sends/3, pending_sends/0, index_all/0]).
+-export([lookup_chain/2, take/3, clear/0, index_sends/3, pending_sends/0, index_all/0]).
 
 -define(DOMAIN, #{domain => [beamtalk, runtime]}).
 
@@ -208,16 +208,22 @@ pending_sends() ->
     ?READ(beamtalk_image_nif:extension_pending(), []).
 
 %% @private
-%% Puts the rows of every extension into an index that was opened empty.
+%% Removes every extension with its rows in the index.
+-spec clear() -> ok.
+clear() ->
+    Keys = ?READ(beamtalk_image_nif:extension_keys(), []),
+    ok = ?READ(beamtalk_image_nif:extension_clear(), ok),
+    invalidate_conformance(),
+    lists:foreach(fun({ClassKey, Selector}) -> index_definition(ClassKey, Selector) end, Keys).
+
+%% @private
+%% Puts the definition of every extension into an index that was opened empty, and has their sends read again.
 -spec index_all() -> ok.
 index_all() ->
     Keys = ?READ(beamtalk_image_nif:extension_keys(), []),
     Keys =:= [] orelse beamtalk_image_nif:extension_unindexed(),
     lists:foreach(fun({ClassKey, Selector}) -> index_definition(ClassKey, Selector) end, Keys),
-    lists:foreach(
-        fun({ClassKey, Selector, Version}) -> beamtalk_image_indexer:index(ClassKey, Selector, Version) end,
-        pending_sends()
-    ).
+    beamtalk_image_indexer:resume().
 
 %% A writer that would have to wait for another one waits on a dirty scheduler.
 store(ClassKey, Selector, Fun, Owner, Source) ->

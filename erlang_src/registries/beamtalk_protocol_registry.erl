@@ -81,7 +81,10 @@ unregister_protocol(Module) when is_atom(Module) ->
 -spec invalidate_conforms_cache() -> ok.
 invalidate_conforms_cache() ->
     try
-        beamtalk_image_nif:protocol_invalidate()
+        case beamtalk_image_nif:protocol_invalidate() of
+            busy -> beamtalk_image_nif:protocol_invalidate_dirty();
+            ok -> ok
+        end
     catch
         error:_ -> ok
     end.

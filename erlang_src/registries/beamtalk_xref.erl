@@ -36,7 +36,7 @@
     all_sent_selectors_bt/0
 ]).
 -export([set_provenance/2, restrict_provenance/2, purge_extension/2, forget_class/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([
     site/0,
     method_info/0,
@@ -118,7 +118,7 @@ start_link() ->
     end.
 
 %% @private
--spec init([]) -> {ok, []} | {ok, [], {continue, opened_empty}}.
+-spec init([]) -> {ok, []}.
 init([]) ->
     process_flag(trap_exit, true),
     ok = beamtalk_image_host:set_log_domain(runtime),
@@ -128,22 +128,20 @@ init([]) ->
             {ok, []};
         false ->
             ?LOG_INFO("cross-reference index: open", ?DOMAIN),
-            {ok, [], {continue, opened_empty}};
+            index_extensions(),
+            {ok, []};
         no_library ->
             ?LOG_ERROR("cross-reference index: the native library is not loaded, so nothing will be indexed: ~tp; "
                 "build it with native/build.sh and restart", [beamtalk_image_nif:load_error()], ?DOMAIN),
             {ok, []}
     end.
 
-%% @private
-%% Extensions that were registered while no index was open get their rows now.
--spec handle_continue(opened_empty, []) -> {noreply, []}.
-handle_continue(opened_empty, []) ->
+%% Extensions that were registered while no index was open get their rows before anybody else can write.
+index_extensions() ->
     case erlang:function_exported(beamtalk_extensions, index_all, 0) of
         true -> beamtalk_extensions:index_all();
         false -> ok
-    end,
-    {noreply, []}.
+    end.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, {error, unknown_request}, []}.
@@ -294,7 +292,7 @@ hits(_Source, _Status) ->
 resolve([], Sends, Unresolved) ->
     {lists:reverse(Sends), lists:reverse(Unresolved)};
 resolve([#{selector := Text, line := Line, recv := Recv, target_module := Named} | Rest], Sends, Unresolved) when
-    is_binary(Text), is_integer(Line), Line > 0, Line < 1 bsl 32
+    is_binary(Text), is_integer(Line), Line > 0, Line < 1 bsl 28
 ->
     Target = readable(Named),
     Module = existing_atom(Target),
@@ -383,8 +381,8 @@ references_to(Class) when is_atom(Class) ->
 -spec implementors_of(Selector :: atom()) -> [{Class :: atom(), ClassSide :: boolean()}].
 implementors_of(Selector) when is_atom(Selector) ->
     case ?READ(beamtalk_image_nif:xref_implementors(Selector), []) of
-        more -> lists:usort(beamtalk_image_nif:xref_implementors_dirty(Selector));
-        Rows -> lists:usort(Rows)
+        more -> beamtalk_image_nif:xref_implementors_dirty(Selector);
+        Rows -> Rows
     end.
 
 %% @doc The selectors that a class defines on one side, sorted.
@@ -422,8 +420,8 @@ callers_of_native_module(Module) when is_atom(Module) ->
     [#{owner => Owner, class_side => ClassSide, method => Method, line => Line}
         || {Owner, Method, ClassSide, Line} <- lists:sort(Rows)].
 
-%% @doc The class with its ancestors and descendants, as a version-2 set. Neither direction loses deep chains or hangs
-%% on a cycle.
+%% @doc The class with its ancestors and descendants, as a version-2 set. Ancestors of a chain of any depth are found, and
+%% a cycle among them ends; descendants are what the host answers.
 -spec hierarchy_related_classes(Class :: atom()) -> sets:set(atom()).
 hierarchy_related_classes(Class) when is_atom(Class) ->
     Descendants =

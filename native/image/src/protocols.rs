@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use crate::patience::{Busy, Patience};
 use crate::sym::{Map, Set, Sym, SymHash};
 use crate::xref;
 
@@ -236,6 +237,23 @@ impl Remembered {
     }
 }
 
+/// Answers that are no longer served.
+pub struct Forgotten(Arc<Remembered>);
+
+impl Forgotten {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.answers.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.answers.is_empty()
+    }
+}
+
 /// The protocol registry. `P` is a definition as its owner keeps it; the core only hands it back.
 pub struct Protocols<P> {
     state: ArcSwap<State<P>>,
@@ -304,6 +322,16 @@ impl<P> Protocols<P> {
             self.forget_answers()
         };
         drop(forgotten);
+    }
+
+    /// As [`Protocols::invalidate`], for threads that must not block. What is answered holds the answers; many are
+    /// better dropped elsewhere.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn try_invalidate(&self) -> Result<Forgotten, Busy> {
+        let _one_writer = Patience::Refuse.lock(&self.writer)?;
+        Ok(Forgotten(self.forget_answers()))
     }
 
     /// Empties the registry. What is answered holds the old definitions; drop it where a long drop does no harm.
@@ -388,10 +416,11 @@ impl<P> Protocols<P> {
         }
     }
 
-    /// Remembers an answer, unless something changed since its computation began; answers whether it did.
+    /// Remembers an answer, unless something changed since its computation began; answers whether it did. While
+    /// another writer is at work nothing is remembered: the question will be asked again.
     pub fn remember(&self, class: Sym, name: Sym, stamp: u64, answer: bool) -> bool {
         let superseded = {
-            let _one_writer = self.writer.lock();
+            let Ok(_one_writer) = Patience::Refuse.lock(&self.writer) else { return false };
             let now = self.remembered.load();
             if now.stamp != stamp {
                 return false;

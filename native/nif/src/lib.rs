@@ -10,6 +10,7 @@ mod extensions;
 mod failing;
 mod log;
 mod protocols;
+mod retire;
 mod saved;
 mod terms;
 mod xref;

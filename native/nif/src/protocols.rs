@@ -10,7 +10,7 @@ use rustler::{Atom, Binary, Encoder, Env, Error, NifResult, Term};
 
 use crate::atoms;
 use crate::saved::Saved;
-use crate::terms::{Name, atom, binary, collect, each, is_undefined, list, names, sym};
+use crate::terms::{Name, atom, binary, collect, each, is_undefined, list, names, sym, unless_busy};
 use crate::xref::XREF;
 
 static PROTOCOLS: LazyLock<Protocols<Saved>> = LazyLock::new(Protocols::default);
@@ -94,8 +94,22 @@ fn protocol_register_uses<'a>(env: Env<'a>, class: Name, module: Name, uses: Ter
     }
 }
 
+/// More answers than these are dropped by a thread of the library.
+const ANSWERS_AT_ONCE: usize = 1_000;
+
+/// `ok`, or `busy` where the dirty twin should be asked.
 #[rustler::nif]
-fn protocol_invalidate() -> Atom {
+fn protocol_invalidate(env: Env<'_>) -> Term<'_> {
+    unless_busy(env, PROTOCOLS.try_invalidate(), |forgotten| {
+        if forgotten.len() > ANSWERS_AT_ONCE {
+            crate::retire::later(forgotten);
+        }
+        atoms::ok().encode(env)
+    })
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn protocol_invalidate_dirty() -> Atom {
     PROTOCOLS.invalidate();
     atoms::ok()
 }
@@ -108,8 +122,8 @@ fn protocol_clear() -> Atom {
 
 // Reading.
 
-/// The definition as it was registered, or `undefined`.
-#[rustler::nif]
+/// The definition as it was registered, or `undefined`. Dirty, since a definition is as long as it is.
+#[rustler::nif(schedule = "DirtyCpu")]
 fn protocol_definition<'a>(env: Env<'a>, name: Name) -> Term<'a> {
     PROTOCOLS.with(name.0, |definition| definition.get(env)).unwrap_or_else(|| atoms::undefined().encode(env))
 }

@@ -585,14 +585,21 @@ fn xref_references_dirty<'a>(env: Env<'a>, class: Name) -> Term<'a> {
 
 fn implementors<'a>(env: Env<'a>, selector: Name, limit: usize) -> Term<'a> {
     let view = XREF.view();
-    up_to(
-        env,
-        limit,
-        view.implementors(selector.0).map(|method| (Name(method.owner), method.class_side).encode(env)),
-    )
+    let mut found: Vec<(Sym, bool)> = view
+        .implementors(selector.0)
+        .take(limit.saturating_add(1))
+        .map(|method| (method.owner, method.class_side))
+        .collect();
+    if found.len() > limit {
+        return atoms::more().encode(env);
+    }
+    found.sort_unstable_by(|(one, one_side), (other, other_side)| {
+        atom(env, *one).cmp(&atom(env, *other)).then(one_side.cmp(other_side))
+    });
+    list(env, found.into_iter().map(|(owner, side)| tuple(env, [atom(env, owner), boolean(env, side)])))
 }
 
-/// `{Owner, ClassSide}`, or `more`.
+/// `{Owner, ClassSide}` in term order, or `more`.
 #[rustler::nif]
 fn xref_implementors<'a>(env: Env<'a>, selector: Name) -> Term<'a> {
     implementors(env, selector, ROWS_AT_ONCE)
