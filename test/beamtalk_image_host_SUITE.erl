@@ -21,7 +21,8 @@
     live_patch_in_the_class_process_is_seen_on_return/1,
     failing_compiler_leaves_a_row_without_sends/1,
     send_of_an_unknown_name_is_found_once_an_atom_spells_it/1,
-    missing_callback_is_its_default_and_a_deeper_one_is_an_error/1
+    missing_callback_is_its_default_and_a_deeper_one_is_an_error/1,
+    compiler_that_is_not_loaded_yet_is_asked/1
 ]).
 
 all() ->
@@ -41,7 +42,8 @@ all() ->
         live_patch_in_the_class_process_is_seen_on_return,
         failing_compiler_leaves_a_row_without_sends,
         send_of_an_unknown_name_is_found_once_an_atom_spells_it,
-        missing_callback_is_its_default_and_a_deeper_one_is_an_error
+        missing_callback_is_its_default_and_a_deeper_one_is_an_error,
+        compiler_that_is_not_loaded_yet_is_asked
     ].
 
 init_per_suite(Config) ->
@@ -318,3 +320,31 @@ missing_callback_is_its_default_and_a_deeper_one_is_an_error(_Config) ->
     ok = beamtalk_image_fake_host:option(home, "/home/of/somebody"),
     ok = beamtalk_image_fake_host:unscript(home_dir),
     ?assertEqual("/home/of/somebody", beamtalk_image_host:home_dir()).
+
+%% 8.2-12: a compiler on the code path counts, whether or not anybody has called it yet.
+compiler_that_is_not_loaded_yet_is_asked(Config) ->
+    Folder = proplists:get_value(priv_dir, Config),
+    Forms = [
+        {attribute, 1, module, beamtalk_compiler},
+        {attribute, 1, export, [{find_all_sends_in_source, 1}]},
+        {function, 1, find_all_sends_in_source, 1, [
+            {clause, 1, [{var, 1, '_'}], [], [erl_parse:abstract(
+                {ok, [#{selector => <<"length">>, line => 2, recv => self, target_module => <<>>}]}
+            )]}
+        ]}
+    ],
+    {ok, beamtalk_compiler, Binary} = compile:forms(Forms),
+    ok = file:write_file(filename:join(Folder, "beamtalk_compiler.beam"), Binary),
+    true = code:add_patha(Folder),
+    ok = beamtalk_image_host:set_module(beamtalk_image_host_runtime),
+    try
+        ?assertEqual(false, code:is_loaded(beamtalk_compiler)),
+        Entry = beamtalk_xref:build_method_entry(false, m, <<"m => self length">>, indexed, put_method),
+        ?assertMatch(#{sends := [#{selector := length, line := 2, recv_kind := self_recv}]}, Entry)
+    after
+        true = code:del_path(Folder),
+        _ = code:purge(beamtalk_compiler),
+        true = code:delete(beamtalk_compiler),
+        _ = code:purge(beamtalk_compiler),
+        ok = beamtalk_image_host:set_module(beamtalk_image_fake_host)
+    end.

@@ -17,7 +17,8 @@ run() ->
 -spec run_at_once() -> ok.
 run_at_once() ->
     _ = application:load({application, ?MODULE, [
-        {vsn, "1"}, {modules, [?MODULE]}, {registered, []}, {applications, [kernel, stdlib]}, {mod, {?MODULE, []}}
+        {vsn, "1"}, {modules, [?MODULE]}, {registered, []}, {applications, [kernel, stdlib]},
+            {mod, {?MODULE, []}}
     ]}),
     ok = application:start(?MODULE).
 

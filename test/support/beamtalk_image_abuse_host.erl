@@ -1,9 +1,11 @@
-%% A host of a few facts, kept in a table that the test owns. Any callback can be made to stop at a gate until the test
+%% A host of a few facts, kept in a table that the test owns. Any callback can be made to stop at a gate
+%% until the test
 %% lets it go on, or replaced altogether, and what was asked is counted.
 -module(beamtalk_image_abuse_host).
 -behaviour(beamtalk_image_host).
 
--export([start/0, stop/0, add/2, add/3, drop/1, replace/2, restore/1, close_gate/2, asked/1, asked/2, forget_asked/0]).
+-export([start/0, stop/0, add/2, add/3, drop/1, replace/2, restore/1, close_gate/2, asked/1, asked/2,
+    forget_asked/0]).
 -export([wait_at_gate/0, open_gate/1]).
 -export([
     whereis_class/1,
@@ -19,7 +21,8 @@
     find_sends/1
 ]).
 
--type facts() :: #{super => atom(), instance => [atom()], class => [atom()], module => module(), pid => pid()}.
+-type facts() :: #{super => atom(), instance => [atom()], class => [atom()], module => module(),
+    pid => pid()}.
 
 -spec start() -> ok.
 start() ->
@@ -42,7 +45,8 @@ add(Name, Facts) ->
             #{pid := Running} -> Running;
             _ -> spawn(fun() -> receive stop -> ok end end)
         end,
-    ets:insert(?MODULE, {{class, Name}, maps:merge(maps:merge(#{super => none, pid => Pid}, Earlier), Facts)}),
+    ets:insert(?MODULE, {{class, Name}, maps:merge(maps:merge(#{super => none, pid => Pid}, Earlier),
+        Facts)}),
     ok.
 
 -spec add(atom(), atom(), [atom()]) -> ok.
@@ -106,11 +110,13 @@ whereis_class(Name) ->
     answer(whereis_class, [Name], fun() -> maps:get(pid, facts(Name), undefined) end).
 
 loaded_classes() ->
-    answer(loaded_classes, [], fun() -> [{Name, Pid} || {{class, Name}, #{pid := Pid}} <- ets:tab2list(?MODULE)] end).
+    answer(loaded_classes, [], fun() -> [{Name, Pid} || {{class, Name},
+        #{pid := Pid}} <- ets:tab2list(?MODULE)] end).
 
 live_classes() ->
     answer(live_classes, [], fun() ->
-        [{Name, maps:get(module, Facts, Name), Pid} || {{class, Name}, #{pid := Pid} = Facts} <- ets:tab2list(?MODULE)]
+        [{Name, maps:get(module, Facts, Name), Pid}
+            || {{class, Name}, #{pid := Pid} = Facts} <- ets:tab2list(?MODULE)]
     end).
 
 descendants(Name) ->

@@ -1,6 +1,7 @@
 %% Terms that no caller should pass, and the question which of them a spec keeps out.
 %%
-%% Functions and argument types are read from the compiled module, so a function that is added later is abused too.
+%% Functions and argument types are read from the compiled module, so a function that is added later is
+%% abused too.
 -module(beamtalk_image_abuse_terms).
 
 -export([nifs/1, signatures/1, wrong_calls/2, everything/0, deep/0, depth/0]).
@@ -51,7 +52,8 @@ inline({type, Line, Name, Args}, Types) when is_list(Args) ->
 inline(Type, _Types) ->
     Type.
 
-%% Calls in which one argument, and only it, lies outside its type. `Literals' says whether an atom stands for itself in
+%% Calls in which one argument, and only it, lies outside its type. `Literals' says whether an atom stands
+%% for itself in
 %% a type, as it does in a guarded function, or for any atom, as it does in a NIF.
 -spec wrong_calls([signature()], literals | any_atom) -> [call()].
 wrong_calls(Signatures, Literals) ->
@@ -73,7 +75,8 @@ valid({type, _, function, []}) -> fun() -> ok end;
 valid({type, _, 'fun', _}) -> fun() -> ok end;
 valid({type, _, list, _}) -> [];
 valid({type, _, map, _}) -> #{selector => abused, line => 1};
-valid({type, _, Integer, []}) when Integer =:= non_neg_integer; Integer =:= pos_integer; Integer =:= integer -> 1;
+valid({type, _, Integer, []}) when Integer =:= non_neg_integer; Integer =:= pos_integer; Integer =:=
+    integer -> 1;
 valid({type, _, binary, []}) -> <<>>;
 valid({type, _, pid, []}) -> self();
 valid({type, _, union, [Type | _]}) -> valid(Type);
@@ -97,7 +100,8 @@ admits({type, _, tuple, Types}, Term, Literals) ->
 admits({type, _, binary, []}, Term, _) -> is_binary(Term);
 admits({type, _, integer, []}, Term, _) -> is_integer(Term);
 %% Versions rise from one; zero is the version of nothing.
-admits({type, _, Natural, []}, Term, _) when Natural =:= pos_integer; Natural =:= non_neg_integer -> is_integer(Term) andalso Term >= 0;
+admits({type, _, Natural, []}, Term, _) when Natural =:= pos_integer; Natural =:= non_neg_integer ->
+    is_integer(Term) andalso Term >= 0;
 admits({type, _, pid, []}, Term, _) -> is_pid(Term);
 admits({type, _, union, Types}, Term, Literals) ->
     lists:any(fun(Type) -> admits(Type, Term, Literals) end, Types);

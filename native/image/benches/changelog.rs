@@ -1,5 +1,5 @@
 //! Appends and opening, at both levels of durability, on the file system under the temporary folder.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, missing_docs)]
 
 use std::fs;
 use std::hint::black_box;

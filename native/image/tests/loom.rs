@@ -275,7 +275,6 @@ fn loom_a_refused_write_changes_nothing() {
     });
 }
 
-
 /// A model of the presence counts, not the code: one writer enters its key before publishing it and leaves after taking
 /// it back; another key shares the place. A reader who knows that a registration returned must find it.
 #[test]

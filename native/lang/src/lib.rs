@@ -2,3 +2,11 @@
 //!
 //! The crate is pure: it knows neither the BEAM nor the registries.
 #![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod diag;
+pub mod facts;
+pub mod lexer;
+pub mod parser;
+pub mod span;
+pub mod tree;

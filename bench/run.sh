@@ -1,0 +1,13 @@
+#!/bin/sh
+# Compiles the benchmark and runs it: bench/run.sh full | quick | render | check
+set -eu
+mode=${1:-full}
+cd "$(dirname "$0")/.."
+base=${REBAR_BASE_DIR:-_build}
+rebar3 compile >&2
+app=$base/default/lib/beamtalk_image/ebin
+out=$base/bench
+mkdir -p "$out"
+erlc -Werror +debug_info -pa "$app" -o "$out" bench/bench_store.erl
+erlc -Werror +debug_info -pa "$app" -pa "$out" -o "$out" bench/*.erl
+exec erl -noinput -pa "$app" "$out" -s beamtalk_image_bench main "$mode"
