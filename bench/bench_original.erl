@@ -173,8 +173,8 @@ call(Request) -> gen_server:call(?MODULE, Request, infinity).
 -spec init([]) -> {ok, []}.
 init([]) ->
     Options = [named_table, public, {read_concurrency, true}],
-    [ets:new(Table, [set | Options]) || Table <- [?FUNS, ?SOURCES, ?GENERATIONS, ?PROTOCOLS, ?ANSWERS]],
-    [ets:new(Table, [bag | Options]) || Table <- [?CONFLICTS, ?METHODS, ?SENDERS, ?REFERENCES]],
+    _ = [ets:new(Table, [set | Options]) || Table <- [?FUNS, ?SOURCES, ?GENERATIONS, ?PROTOCOLS, ?ANSWERS]],
+    _ = [ets:new(Table, [bag | Options]) || Table <- [?CONFLICTS, ?METHODS, ?SENDERS, ?REFERENCES]],
     ets:insert(?ANSWERS, {?COUNTER, 0}),
     {ok, []}.
 

@@ -176,19 +176,30 @@ timed(Fun) ->
     _ = Fun(),
     erlang:monotonic_time(nanosecond) - Start.
 
-%% Two processes that start together; the mean of what each of them took.
+%% Two processes that start together, from the first start to the last end: had they waited for each other, or
+%% not run at the same time at all, it would show.
 together(Fun, Pools, Count) ->
     Parent = self(),
+    Ready = atomics:new(1, []),
     Pids = [
         spawn_link(fun() ->
-            receive go -> ok end,
-            Parent ! {self(), timed(fun() -> cycle(Fun, Pool, Count) end)}
+            ok = atomics:add(Ready, 1, 1),
+            await(Ready, length(Pools)),
+            Start = erlang:monotonic_time(nanosecond),
+            cycle(Fun, Pool, Count),
+            Parent ! {self(), Start, erlang:monotonic_time(nanosecond)}
         end)
         || Pool <- Pools
     ],
-    [Pid ! go || Pid <- Pids],
-    Times = [receive {Pid, Time} -> Time end || Pid <- Pids],
-    lists:sum(Times) / length(Times).
+    Spans = [receive {Pid, Start, End} -> {Start, End} end || Pid <- Pids],
+    {Starts, Ends} = lists:unzip(Spans),
+    lists:max(Ends) - lists:min(Starts).
+
+await(Ready, Wanted) ->
+    case atomics:get(Ready, 1) of
+        Wanted -> ok;
+        _ -> await(Ready, Wanted)
+    end.
 
 cycle(Fun, Pool, Count) ->
     case hd(Pool) of

@@ -50,7 +50,13 @@ agree([{_, First} | Others] = Stores, Image) ->
     Questions = questions(Image),
     Count = lists:foldl(
         fun({Step, Write}, Compared) ->
-            [begin _ = Write(Ops), call(sync, Ops, []) end || {_, Ops} <- Stores],
+            lists:foreach(
+                fun({_, Ops}) ->
+                    _ = Write(Ops),
+                    call(sync, Ops, [])
+                end,
+                Stores
+            ),
             lists:foreach(
                 fun({Function, Args} = Question) ->
                     Expected = answer(Function, Args, First),

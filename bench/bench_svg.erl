@@ -9,8 +9,8 @@
 
 -type style() :: original | keyed_hash | keyed_ordered | nif.
 -type series() :: {style(), [{X :: number(), Y :: number()}]}.
--type panel() :: {Title :: string(), Unit :: ns | bytes, [series()]}.
--type bar() :: {Label :: string(), [{style(), Ratio :: number()}]}.
+-type panel() :: {Title :: unicode:chardata(), Unit :: ns | bytes, [series()]}.
+-type bar() :: {Label :: unicode:chardata(), [{style(), Ratio :: number()}]}.
 
 -define(WIDTH, 900).
 -define(COLUMNS, 3).
@@ -19,7 +19,7 @@
 -define(TOP, 70).
 
 %% @doc Small multiples: one panel a call, cost against classes.
--spec panels(string(), [{style(), string()}], [panel()]) -> binary().
+-spec panels(unicode:chardata(), [{style(), string()}], [panel()]) -> binary().
 panels(Title, Legend, Panels) ->
     Rows = (length(Panels) + ?COLUMNS - 1) div ?COLUMNS,
     Height = ?TOP + Rows * ?PANEL_H + 20,
@@ -63,7 +63,7 @@ panel(Left, Top, {Title, Unit, Series}) ->
     ].
 
 %% @doc Bars on a logarithmic axis that start at one: to the right the product is faster, to the left slower.
--spec bars(string(), [{style(), string()}], [bar()]) -> binary().
+-spec bars(unicode:chardata(), [{style(), string()}], [bar()]) -> binary().
 bars(Title, Legend, Bars) ->
     Each = 38,
     Height = ?TOP + length(Bars) * Each + 40,
@@ -182,7 +182,7 @@ text(X, Y, Anchor, Class, Text) ->
 
 escape(Text) ->
     [case Char of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; $" -> "&quot;"; _ -> Char end
-        || Char <- lists:flatten(Text)].
+        || Char <- unicode:characters_to_list(Text)].
 
 scale(From, To, At, End) when From =:= To -> fun(_Value) -> (At + End) / 2 end;
 scale(From, To, At, End) -> fun(Value) -> At + (Value - From) * (End - At) / (To - From) end.

@@ -134,8 +134,6 @@ emphasised(undefined) -> "–";
 emphasised(Ratio) when Ratio < ?NOISE -> ["**", number(Ratio), "**"];
 emphasised(Ratio) -> number(Ratio).
 
-verdict(#{budget := []}, _Sizes, _Raw) ->
-    "";
 verdict(#{id := Id, budget := Budget}, Sizes, Raw) ->
     case lists:flatmap(fun(Demand) -> missed(Demand, Id, Sizes, Raw) end, Budget) of
         [] -> "met";
@@ -249,14 +247,28 @@ spread(Id, Store, Size, Unit, #{values := Values}) ->
             "n/a"
     end.
 
+%% Why something is missing: one sentence a reason.
 unmeasured(Size, #{notes := Notes}) ->
-    Reasons = lists:usort([{Note, Id, Store} || {{S, Id, Store}, Note} <- maps:to_list(Notes), S =:= Size]),
+    Known = [{Note, {Id, Store}} || {{S, Id, Store}, Note} <- maps:to_list(Notes), S =:= Size],
     [
-        ["\nn/a: ", Label, ", ", lists:join(", ", [bench_store:title(Store) || {N, I, Store} <- Reasons,
-            N =:= Note, I =:= Id]), ": ", Note, ".\n"]
-        || {Note, Id} <- lists:usort([{Note, Id} || {Note, Id, _} <- Reasons]),
-            #{label := Label} <- [bench_rows:row(Id)]
+        ["\nn/a: ", whom(lists:usort(proplists:get_all_values(Note, Known))), ": ", Note, ".\n"]
+        || Note <- lists:usort([Note || {Note, _} <- Known])
     ].
+
+%% A row that no store has, or a store that has no row; else the pairs.
+whom(Missing) ->
+    Rows = lists:usort([Id || {Id, _} <- Missing]),
+    Stores = lists:usort([Store || {_, Store} <- Missing]),
+    case {length(Stores) =:= length(bench_store:stores()), length(Rows) =:= length(bench_rows:all())} of
+        {true, _} -> lists:join(", ", [label(Id) || Id <- Rows]);
+        {false, true} -> lists:join(", ", [bench_store:title(Store) || Store <- Stores]);
+        {false, false} ->
+            lists:join(", ", [[label(Id), " of ", bench_store:title(Store)] || {Id, Store} <- Missing])
+    end.
+
+label(Id) ->
+    #{label := Label} = bench_rows:row(Id),
+    Label.
 
 over(Sizes) -> lists:join(" / ", [classes_of(Size) || Size <- Sizes]).
 

@@ -7,7 +7,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0, index/3, resume/0, sync/0]).
--export([init/1, handle_call/3, handle_cast/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2]).
 
 %% Jobs waiting at once. One that finds the queue full is done by its caller, which slows whoever floods it.
 -define(LONGEST_QUEUE, 10_000).
@@ -49,14 +49,20 @@ sync(Pid) ->
     end.
 
 %% @private
--spec init([]) -> {ok, []}.
+-spec init([]) -> {ok, [], {continue, work_off}}.
 init([]) ->
-    take_up(),
-    {ok, []}.
+    {ok, [], {continue, work_off}}.
 
-take_up() ->
+%% @private
+-spec handle_continue(work_off, []) -> {noreply, []}.
+handle_continue(work_off, []) ->
+    work_off(),
+    {noreply, []}.
+
+%% In one go, so that whoever waits behind it finds everything done.
+work_off() ->
     lists:foreach(
-        fun({ClassKey, Selector, Version}) -> gen_server:cast(self(), {index, ClassKey, Selector, Version}) end,
+        fun({ClassKey, Selector, Version}) -> beamtalk_extensions:index_sends(ClassKey, Selector, Version) end,
         beamtalk_extensions:pending_sends()
     ).
 
@@ -73,7 +79,7 @@ handle_cast({index, ClassKey, Selector, Version}, []) ->
     ok = beamtalk_extensions:index_sends(ClassKey, Selector, Version),
     {noreply, []};
 handle_cast(resume, []) ->
-    take_up(),
+    work_off(),
     {noreply, []};
 handle_cast(_Other, []) ->
     {noreply, []}.

@@ -82,6 +82,7 @@
     protocol_missing/4,
     protocol_missing_dirty/4,
     protocol_remember/4,
+    protocol_remember_dirty/4,
     protocol_counts/0,
     changelog_open/5,
     changelog_end/0,
@@ -178,6 +179,7 @@
     protocol_missing/4,
     protocol_missing_dirty/4,
     protocol_remember/4,
+    protocol_remember_dirty/4,
     protocol_counts/0,
     changelog_open/5,
     changelog_end/0,
@@ -453,7 +455,10 @@ protocol_missing(_A, _B, _C, _D) -> ?STUB.
     boolean() | {[atom()], [atom()]}.
 protocol_missing_dirty(_A, _B, _C, _D) -> ?STUB.
 
--spec protocol_remember(atom(), atom(), non_neg_integer(), boolean()) -> boolean().
+-spec protocol_remember_dirty(atom(), atom(), non_neg_integer(), boolean()) -> boolean().
+protocol_remember_dirty(_A, _B, _C, _D) -> ?STUB.
+
+-spec protocol_remember(atom(), atom(), non_neg_integer(), boolean()) -> boolean() | busy.
 protocol_remember(_A, _B, _C, _D) -> ?STUB.
 
 -spec protocol_counts() -> [{atom(), non_neg_integer()}].

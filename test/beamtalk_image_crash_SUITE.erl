@@ -528,7 +528,7 @@ load_method_module(Version) ->
         " required_methods => [#{selector => a, arity => 0}, #{selector => b, arity => 1}]}.~n"
         "closing() -> D = definition(), close(D).~n"
         "close(D) -> fun(_Args, _Self) -> D end.~n"
-        "text() -> <<\"constant text of version ~w that is long enough to be shared between processes ......\">>.~n",
+        "text() -> <<\"constant text of version ~w that is too long for a process heap .............\">>.~n",
         [Version, Version, Version, Version]
     ),
     {ok, Tokens, _} = erl_scan:string(lists:flatten(Text)),

@@ -1,4 +1,5 @@
-%% Generators of the property suites: names that meet often, on both sides of a class, and the histories made of them.
+%% Generators of the property suites: names that meet often, on both sides of a class, and the histories made
+%% of them.
 -module(beamtalk_image_gen).
 
 -export([
@@ -13,7 +14,7 @@
 ]).
 -export([extension_history/0, xref_history/0, protocol_history/0]).
 
-%% ---- Names --------------------------------------------------------------------------------------------------
+%% ---- Names ------------------------------------------------------------------------------------------------
 
 base_names() -> ['A', 'B', 'C'].
 
@@ -33,14 +34,17 @@ protocols() -> ['P', 'Q', 'R', 'S'].
 
 modules() -> ['bt@p', 'bt@q'].
 
-base_name() -> proper_types:elements(base_names()).
-class_key() -> proper_types:elements(class_keys()).
-selector() -> proper_types:elements(selectors()).
+%% One name comes up as often as all the others together, or layers and owners would seldom meet on one key.
+base_name() -> often(base_names()).
+class_key() -> often(class_keys()).
+selector() -> often(selectors()).
 owner() -> proper_types:elements(owners()).
 protocol() -> proper_types:elements(protocols()).
 module() -> proper_types:elements(modules()).
 
-%% ---- Shapes -------------------------------------------------------------------------------------------------
+often([First | _] = Names) -> proper_types:weighted_union([{1, First}, {1, proper_types:elements(Names)}]).
+
+%% ---- Shapes -----------------------------------------------------------------------------------------------
 
 history(Command) -> proper_types:non_empty(proper_types:list(Command)).
 
@@ -54,19 +58,20 @@ bind(Type, Fun) -> proper_types:bind(Type, Fun, false).
 
 %% A map of the mandatory keys and any of the others.
 map_of(Mandatory, Optional) ->
-    Maybe = [proper_types:weighted_union([{1, absent}, {2, tuple([Key, Type])}]) || {Key, Type} <- Optional],
+    Maybe = [proper_types:weighted_union([{1, absent}, {1, tuple([Key, Type])}]) || {Key, Type} <- Optional],
     Sure = [tuple([Key, Type]) || {Key, Type} <- Mandatory],
     bind(tuple(Sure ++ Maybe), fun(Pairs) ->
         maps:from_list([Pair || {_, _} = Pair <- tuple_to_list(Pairs)])
     end).
 
-%% ---- Extensions ---------------------------------------------------------------------------------------------
+%% ---- Extensions -------------------------------------------------------------------------------------------
 
-%% Registrations of several owners on both sides, removals by all three shapes, and what the host does to the classes
-%% beneath.
+%% Registrations of several owners on both sides, removals by all three shapes, and what the host does to the
+%% classes beneath.
 extension_history() ->
     history(proper_types:frequency([
-        {8, tuple([register, class_key(), selector(), proper_types:range(1, 9), owner(), maybe_undefined(source())])},
+        {8, tuple([register, class_key(), selector(), proper_types:range(1, 9), owner(),
+            maybe_undefined(source())])},
         {2, tuple([unregister, class_key(), selector()])},
         {3, tuple([unregister, base_name(), selector(), proper_types:boolean()])},
         {1, tuple([purge_class, class_key()])},
@@ -78,9 +83,10 @@ extension_history() ->
 
 %% A text is the selectors that it sends, one on each line.
 source() ->
-    bind(some(selector()), fun(Selectors) -> iolist_to_binary(lists:join("\n", [atom_to_list(S) || S <- Selectors])) end).
+    bind(some(selector()), fun(Selectors) -> iolist_to_binary(lists:join("\n", [atom_to_list(S)
+        || S <- Selectors])) end).
 
-%% ---- Cross-reference index ----------------------------------------------------------------------------------
+%% ---- Cross-reference index --------------------------------------------------------------------------------
 
 xref_history() ->
     history(proper_types:frequency([
@@ -141,7 +147,7 @@ unresolved() ->
         {target_module, proper_types:oneof([undefined, Text(native_modules()) | native_modules()])}
     ]).
 
-%% ---- Protocols ----------------------------------------------------------------------------------------------
+%% ---- Protocols --------------------------------------------------------------------------------------------
 
 protocol_history() ->
     history(proper_types:frequency([
@@ -152,10 +158,13 @@ protocol_history() ->
         {1, tuple([unregister_uses, base_name()])},
         {1, {invalidate}},
         {6, bind(base_name(), fun(Name) -> tuple([class, Name, class_facts(Name)]) end)},
-        {1, tuple([class_removed, base_name()])},
-        {2, tuple([extend, class_key(), selector()])},
-        {2, tuple([unextend, class_key(), selector()])}
+        {2, tuple([class_removed, base_name()])},
+        {4, tuple([extend, side(), selector()])},
+        {2, tuple([unextend, side(), selector()])}
     ])).
+
+%% Extensions count for conformance on the class side.
+side() -> proper_types:weighted_union([{1, base_name()}, {3, bind(base_name(), fun tag/1)}]).
 
 hashed() -> tuple([protocol(), proper_types:elements([<<"1">>, <<"2">>])]).
 
@@ -172,10 +181,11 @@ definition() ->
     ]).
 
 members() ->
-    proper_types:resize(2, proper_types:list(map_of([{selector, selector()}, {arity, 0}], [{param_types, []}]))).
+    proper_types:resize(2, proper_types:list(map_of([{selector, selector()}, {arity, 0}], [{param_types,
+        []}]))).
 
-%% A superclass comes later in the alphabet, so there is no ring of classes; it need not run. A class without rows is
-%% one that the index does not know.
+%% A superclass comes later in the alphabet, so there is no ring of classes; it need not run. A class without
+%% rows is one that the index does not know.
 class_facts(Name) ->
     Supers = [none | [Later || Later <- base_names(), Later > Name]],
     map_of([{super, proper_types:elements(Supers)}], [

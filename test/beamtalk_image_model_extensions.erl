@@ -4,7 +4,8 @@
 -export([new/0, run/2, reads/1]).
 -export([function/1]).
 
-%% Entries by key; the methods of each class by name; keys whose rows a purge has hidden until the class is back.
+%% Entries by key; the methods of each class by name; keys whose rows a purge has hidden until the class is
+%% back.
 new() -> #{entries => #{}, classes => #{}, hidden => []}.
 
 %% The function that stands for a number. Two of one number are the same function.
@@ -54,7 +55,8 @@ reads(#{entries := Entries} = Model) ->
             || Key <- beamtalk_image_gen:class_keys()] ++
         [{{by, By}, lists:sort([Key || {Key, {_, Owner, _, _}} <- All, Owner =:= By])}
             || By <- beamtalk_image_gen:owners()] ++
-        [{{chain, Chain, S}, chain(Chain, S, Entries)} || Chain <- chains(), S <- beamtalk_image_gen:selectors()] ++
+        [{{chain, Chain, S}, chain(Chain, S, Entries)}
+            || Chain <- chains(), S <- beamtalk_image_gen:selectors()] ++
         [{sourced, lists:sort([{K, S, Source} || {{K, S}, {_, _, Source, _}} <- All, is_binary(Source)])},
             {conflicts, lists:sort([{K, S, Owners} || {{K, S}, {_, _, _, [_, _ | _] = Owners}} <- All])}] ++
         [{{info, Key}, provenance(Key, Model)} || Key <- Keys] ++
@@ -107,7 +109,8 @@ senders(Selector, Keys, #{entries := Entries} = Model) ->
         fun({K, S} = Key) ->
             case provenance(Key, Model) of
                 {class_body, _} -> [{K, S, 7} || S =:= Selector];
-                {extension, indexed} -> [{K, S, Line} || {Sent, Line} <- sends(element(3, maps:get(Key, Entries))),
+                {extension, indexed} -> [{K, S, Line}
+                    || {Sent, Line} <- sends(element(3, maps:get(Key, Entries))),
                     Sent =:= Selector];
                 _ -> []
             end
@@ -116,5 +119,6 @@ senders(Selector, Keys, #{entries := Entries} = Model) ->
     )).
 
 sends(Source) ->
-    Words = [binary_to_existing_atom(Word) || Word <- binary:split(Source, <<"\n">>, [global]), Word =/= <<>>],
+    Words = [binary_to_existing_atom(Word)
+        || Word <- binary:split(Source, <<"\n">>, [global]), Word =/= <<>>],
     lists:zip(Words, lists:seq(1, length(Words))).

@@ -4,8 +4,8 @@
 -export([new/0, run/2, reads/1]).
 -export([module_of/1]).
 
-%% The module of a class. Two classes of one module fall together.
-module_of('A') -> 'bt@p';
+%% The module of a class; that of B has protocols too, which fall with it.
+module_of('A') -> 'bt@a';
 module_of('B') -> 'bt@q';
 module_of('C') -> 'bt@c'.
 
@@ -15,7 +15,8 @@ run({register_protocol, #{name := Name} = Definition}, #{protocols := Protocols}
     {ok, Model#{protocols := Protocols#{Name => Definition}}};
 run({unregister_protocol, Module}, #{protocols := Protocols, uses := Uses} = Model) ->
     {ok, Model#{
-        protocols := maps:filter(fun(_, Definition) -> maps:get(module, Definition, none) =/= Module end, Protocols),
+        protocols := maps:filter(fun(_, Definition) ->
+            maps:get(module, Definition, none) =/= Module end, Protocols),
         uses := maps:filter(fun(_, {Of, _}) -> Of =/= Module end, Uses)
     }};
 run({register_uses, Class, Names}, Model) ->
@@ -38,12 +39,13 @@ run({unextend, Key, Selector}, #{extended := Extended} = Model) ->
     {ok, Model#{extended := Extended -- [{Key, Selector}]}}.
 
 uses(Class, _Module, [], #{uses := Uses} = Model) -> Model#{uses := maps:remove(Class, Uses)};
-uses(Class, Module, Names, #{uses := Uses} = Model) -> Model#{uses := Uses#{Class => {Module, [hashed(N) || N <- Names]}}}.
+uses(Class, Module, Names, #{uses := Uses} = Model) -> Model#{uses := Uses#{Class => {Module, [hashed(N)
+    || N <- Names]}}}.
 
 hashed({Name, Hash}) -> {Name, Hash};
 hashed(Name) -> {Name, undefined}.
 
-reads(#{protocols := Protocols, uses := Uses, classes := Classes} = Model) ->
+reads(#{protocols := Protocols, uses := Uses, classes := Classes, extended := Extended} = Model) ->
     Names = beamtalk_image_gen:protocols(),
     Bases = beamtalk_image_gen:base_names(),
     Live = lists:sort(maps:keys(Classes)),
@@ -52,18 +54,24 @@ reads(#{protocols := Protocols, uses := Uses, classes := Classes} = Model) ->
         [{{is_protocol, Name}, maps:is_key(Name, Protocols)} || Name <- Names] ++
         [{all, lists:sort(maps:keys(Protocols))}] ++
         [{{required, Name}, members(required_methods, Name, Protocols) ++
-            [list_to_atom("class " ++ atom_to_list(S)) || S <- members(required_class_methods, Name, Protocols)]}
+            [list_to_atom("class " ++ atom_to_list(S))
+                || S <- members(required_class_methods, Name, Protocols)]}
             || Name <- Names] ++
         [{{provided, Name}, members(provided_methods, Name, Protocols)} || Name <- Names] ++
         [{{conforms, Class, Name}, conforms(Class, Name, Model)} || Class <- Bases, Name <- Names] ++
-        [{{protocols, Class}, [Name || Name <- lists:sort(Names), conforms(Class, Name, Model)]} || Class <- Bases] ++
+        [{{protocols, Class}, [Name || Name <- lists:sort(Names), conforms(Class, Name, Model)]}
+            || Class <- Bases] ++
         [{{conforming, Name}, [Class || Class <- Live, conforms(Class, Name, Model)]} || Name <- Names] ++
-        [{{conforming_objects, Name}, [beamtalk_image_gen:tag(Class) || Class <- Live, conforms(Class, Name, Model)]}
+        [{{conforming_objects, Name}, [beamtalk_image_gen:tag(Class)
+            || Class <- Live, conforms(Class, Name, Model)]}
             || Name <- Names] ++
+        [{{extended, Key}, [S || {Of, S} <- Extended, Of =:= Key]}
+            || Key <- beamtalk_image_gen:class_keys()] ++
         [{{used, Class}, [Name || {Name, _} <- used(Class, Uses)]} || Class <- Bases] ++
         [{{hashes, Class}, used(Class, Uses)} || Class <- Bases] ++
         [{{users, Name}, users(Name, Uses)} || Name <- Names] ++
-        [{{user_objects, Name}, [beamtalk_image_gen:tag(Class) || Class <- users(Name, Uses), lists:member(Class, Live)]}
+        [{{user_objects, Name}, [beamtalk_image_gen:tag(Class)
+            || Class <- users(Name, Uses), lists:member(Class, Live)]}
             || Name <- Names]
     ).
 
@@ -92,8 +100,8 @@ lineage(Name, Protocols, Seen) ->
         Definition -> lineage(maps:get(extending, Definition, undefined), Protocols, Seen ++ [Name])
     end.
 
-%% What is required and what is provided is understood, and the class side is there: on the class, on an ancestor, or by an
-%% extension of the class itself.
+%% What is required and what is provided is understood, and the class side is there: on the class, on an
+%% ancestor, or by an extension of the class itself.
 conforms(Class, Name, #{protocols := Protocols, classes := Classes, extended := Extended}) ->
     Instance = members(required_methods, Name, Protocols) ++ members(provided_methods, Name, Protocols),
     ClassSide = members(required_class_methods, Name, Protocols),

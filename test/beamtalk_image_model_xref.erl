@@ -1,4 +1,5 @@
-%% A naive model of the cross-reference index: each class is two maps of methods, and every read walks them all.
+%% A naive model of the cross-reference index: each class is two maps of methods, and every read walks them
+%% all.
 -module(beamtalk_image_model_xref).
 
 -export([new/0, run/2, reads/1]).
@@ -19,7 +20,8 @@ new() -> #{}.
 run({register_class, Class, Entries}, Model) ->
     #{away := Away, extensions := Extensions, origins := Origins} = Rows = class(Class, Model),
     %% Of two entries for one method the first counts, so it is put in last.
-    Own = maps:from_list([{key(Entry), attributed(key(Entry), row(Entry), Origins)} || Entry <- lists:reverse(Entries)]),
+    Own = maps:from_list([{key(Entry), attributed(key(Entry), row(Entry), Origins)}
+        || Entry <- lists:reverse(Entries)]),
     Next = Rows#{known := true, own := Own, extensions := maps:merge(Away, Extensions), away := #{}},
     {ok, Model#{Class => Next}};
 run({purge_class, Class}, Model) ->
@@ -63,7 +65,8 @@ without([], _Class, _Key, Model) ->
     Model;
 without([Layer | Layers], Class, Key, Model) ->
     case class(Class, Model) of
-        #{Layer := #{Key := _} = Methods} = Rows -> Model#{Class => Rows#{Layer := maps:remove(Key, Methods)}};
+        #{Layer := #{Key := _} = Methods} = Rows ->
+            Model#{Class => Rows#{Layer := maps:remove(Key, Methods)}};
         _ -> without(Layers, Class, Key, Model)
     end.
 
@@ -94,12 +97,13 @@ row(#{line := Line} = Entry) ->
             || #{selector := Selector} = Send <- maps:get(sends, Entry, [])],
         references => [{Class, maps:get(line, Reference, Line)}
             || #{class := Class} = Reference <- maps:get(references, Entry, [])],
-        unresolved => [{binary_to_existing_atom(Text), maps:get(line, Send, Line), maps:get(recv_kind, Send, other),
+        unresolved => [{binary_to_existing_atom(Text), maps:get(line, Send, Line), maps:get(recv_kind,
+            Send, other),
             maps:get(target_module, Send, undefined)}
             || #{selector := Text} = Send <- maps:get(unresolved_sends, Entry, [])]
     }.
 
-%% ---- Reads --------------------------------------------------------------------------------------------------
+%% ---- Reads ------------------------------------------------------------------------------------------------
 
 reads(Model) ->
     Methods = methods(Model),
@@ -108,15 +112,18 @@ reads(Model) ->
     Sites = sites(Methods),
     Loaded = [Method || {{Class, _, _}, _} = Method <- Methods, lists:member(Class, loaded())],
     %% The library reads the texts of extensions itself.
-    Scanned = [Method || {_, #{provenance := P, status := S}} = Method <- Loaded, {P, S} =/= {extension, indexed}],
+    Scanned = [Method || {_, #{provenance := P, status := S}} = Method <- Loaded, {P, S} =/= {extension,
+        indexed}],
     Fallback = [Class || Class <- with_methods(), not maps:get(known, class(Class, Model))],
     Answer = fun(Rows) -> {lists:usort(Rows), Fallback} end,
     maps:from_list(
         [{{senders, S}, of_selector(S, Sites)} || S <- Selectors] ++
-        [{{senders, S, Changed}, [Row || {_, _, _, _, _, _, Type} = Row <- of_selector(S, Sites), keep(Type, Changed)]}
+        [{{senders, S, Changed}, [Row
+            || {_, _, _, _, _, _, Type} = Row <- of_selector(S, Sites), keep(Type, Changed)]}
             || S <- Selectors, Changed <- changed()] ++
         [{{references, Class}, references(Class, Methods)} || Class <- Classes] ++
-        [{{implementors, S}, [{Class, Side} || {{Class, Side, Of}, _} <- Methods, Of =:= S]} || S <- Selectors] ++
+        [{{implementors, S}, [{Class, Side} || {{Class, Side, Of}, _} <- Methods, Of =:= S]}
+            || S <- Selectors] ++
         [{{selectors, Class, Side}, [S || {{C, OnSide, S}, _} <- Methods, C =:= Class, OnSide =:= Side]}
             || Class <- Classes, Side <- [false, true]] ++
         [{{info, Class, Side, S}, info(Class, Side, S, Methods)}
@@ -125,12 +132,14 @@ reads(Model) ->
         [{{senders_bt, S}, Answer([{C, Side, M, Line}
             || {C, Side, M, Line, _, _, _} <- of_selector(S, sites(Scanned))])} || S <- Selectors] ++
         [{{references_bt, Class}, Answer(references(Class, Scanned))} || Class <- Classes] ++
-        [{{implementors_bt, S}, Answer([{C, Side} || {{C, Side, Of}, _} <- Loaded, Of =:= S])} || S <- Selectors] ++
+        [{{implementors_bt, S}, Answer([{C, Side} || {{C, Side, Of}, _} <- Loaded, Of =:= S])}
+            || S <- Selectors] ++
         [
             {selectors_bt, Answer([Key || {Key, _} <- Loaded])},
             {sends_bt, Answer([{Sent, C, Side, M, Line, Kind}
                 || {Sent, {C, Side, M, Line, Kind, _, _}} <- sites(Scanned)])},
-            {sent_bt, Answer([Sent || {Sent, {_, _, _, _, Kind, _, _}} <- sites(Scanned), Kind =/= erlang_ffi])}
+            {sent_bt, Answer([Sent
+                || {Sent, {_, _, _, _, Kind, _, _}} <- sites(Scanned), Kind =/= erlang_ffi])}
         ]
     ).
 
@@ -140,8 +149,8 @@ methods(Model) ->
         || {Class, #{own := Own, extensions := Extensions}} <- maps:to_list(Model),
            {{Side, Selector}, Row} <- maps:to_list(maps:merge(Own, Extensions))]).
 
-%% Every send with what a sender site says of it; a send that waited for its name says nothing of its receiver's type,
-%% nor of a module that was no name.
+%% Every send with what a sender site says of it; a send that waited for its name says nothing of its
+%% receiver's type, nor of a module that was no name.
 sites(Methods) ->
     lists:append([
         [{Sent, {C, Side, M, Line, Kind, Target, Type}} || {Sent, Line, Kind, Target, Type} <- Sends] ++
@@ -157,7 +166,8 @@ of_selector(Selector, Sites) ->
 
 references(Class, Methods) ->
     lists:usort([{C, Side, M, Line}
-        || {{C, Side, M}, #{references := References}} <- Methods, {Mentioned, Line} <- References, Mentioned =:= Class]).
+        || {{C, Side, M}, #{references := References}} <- Methods, {Mentioned, Line} <- References,
+            Mentioned =:= Class]).
 
 info(Class, Side, Selector, Methods) ->
     case lists:keyfind({Class, Side, Selector}, 1, Methods) of
@@ -172,12 +182,13 @@ callers(Module, Methods) ->
     Text = atom_to_binary(Module),
     Calls = [{{C, M, Side}, Line}
         || {{C, Side, M}, #{sends := Sends, unresolved := Unresolved}} <- Methods,
-           {Line, Target} <- [{L, T} || {_, L, erlang_ffi, T, _} <- Sends] ++ [{L, T} || {_, L, erlang_ffi, T} <- Unresolved],
+           {Line, Target} <- [{L, T} || {_, L, erlang_ffi, T, _} <- Sends] ++ [{L, T}
+               || {_, L, erlang_ffi, T} <- Unresolved],
            Target =:= Module orelse Target =:= Text],
     [{C, Side, M, lists:min([Line || {At, Line} <- Calls, At =:= Key])}
         || {C, M, Side} = Key <- lists:usort([Key || {Key, _} <- Calls])].
 
-%% ---- The receiver-type filter -------------------------------------------------------------------------------
+%% ---- The receiver-type filter -----------------------------------------------------------------------------
 
 keep(dynamic, _Changed) -> true;
 keep({union, Types}, Changed) -> lists:any(fun(Type) -> keep(Type, Changed) end, Types);

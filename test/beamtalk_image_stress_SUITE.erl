@@ -161,12 +161,12 @@ function_is_paired_with_another_owner(_Config) ->
         true = lists:member(Text, [<<"one">>, <<"other">>]),
         [{m, _}] = beamtalk_extensions:list('K')
     end),
-    at_once([fun() -> [Register(Owner) || _ <- lists:seq(1, 2_000)] end || Owner <- [one, other]]),
+    at_once([fun() -> [Register(Owner) || _ <- lists:seq(1, 500)] end || Owner <- [one, other]]),
     Ready(),
     ?assertEqual([{'K', m, [one, other]}], beamtalk_extensions:conflicts()).
 
 registration_of_a_neighbour_is_lost(_Config) ->
-    Names = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 1_000)],
+    Names = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 300)],
     at_once([
         fun() -> [ok = beamtalk_extensions:register('K', Name, fun() -> Name end, pkg) || Name <- Names] end,
         fun() -> [ok = beamtalk_extensions:register(Name, m, fun() -> Name end, pkg) || Name <- Names] end,
@@ -190,7 +190,7 @@ registration_of_a_neighbour_is_lost(_Config) ->
     ?assertEqual([], beamtalk_protocol_registry:all_protocol_names()).
 
 index_disagrees_with_the_registry_after_a_race(_Config) ->
-    Keys = [{'K', list_to_atom("race" ++ integer_to_list(N))} || N <- lists:seq(1, 20)],
+    Keys = [{'K', list_to_atom("race" ++ integer_to_list(N))} || N <- lists:seq(1, 10)],
     Write = fun(Owner) ->
         [case rand:uniform(3) of
             1 -> ok = beamtalk_extensions:unregister(Class, Selector);
@@ -219,7 +219,7 @@ index_disagrees_with_the_registry_after_a_race(_Config) ->
             %% A source is its own name here, so a send is there exactly when there is a source.
             ?assertEqual(Status =:= indexed, beamtalk_xref:senders_of(Selector) =/= [])
         end || {Class, Selector} <- Keys]
-    end || _ <- lists:seq(1, 5)],
+    end || _ <- lists:seq(1, 4)],
     ok.
 
 %% B5, many times and with more than one who answers.
@@ -613,19 +613,19 @@ read(Stop, Read, Count) ->
         0 -> read(Stop, Read, Count + 1)
     end.
 
-%% Writes ahead of the readers, for about two seconds.
+%% Writes ahead of the readers, for two seconds and through all sixty versions at least.
 for_a_while(Write) ->
     Priority = process_flag(priority, high),
     Until = erlang:monotonic_time(millisecond) + 2_000,
-    Written = for_a_while(Write, Until, 1),
+    ok = for_a_while(Write, Until, 1),
     _ = process_flag(priority, Priority),
-    ?assert(Written > 60).
+    ok.
 
 for_a_while(Write, Until, N) ->
     _ = Write(N),
-    case erlang:monotonic_time(millisecond) < Until of
+    case N < 60 orelse erlang:monotonic_time(millisecond) < Until of
         true -> for_a_while(Write, Until, N + 1);
-        false -> N
+        false -> ok
     end.
 
 %% Runs all of them at once and waits for all.

@@ -555,7 +555,8 @@ indexed_class_is_asked_by_message(_Config) ->
     beamtalk_image_abuse_host:forget_asked(),
     [#{fallback_classes := []} = Ask() || {_, Ask} <- queries()],
     ?assertEqual(0,
-        beamtalk_image_abuse_host:asked(instance_selectors) + beamtalk_image_abuse_host:asked(class_selectors)),
+        beamtalk_image_abuse_host:asked(instance_selectors) +
+            beamtalk_image_abuse_host:asked(class_selectors)),
     ok = beamtalk_xref:purge_class('B'),
     [#{fallback_classes := ['B']} = Ask() || {_, Ask} <- queries()],
     ?assertEqual(0, beamtalk_image_abuse_host:asked(instance_selectors, ['A'])),

@@ -1,10 +1,10 @@
-%% The extension registry against its naive model under random histories, with the rows that it puts into the index; and
-%% the same comparison against registries with seeded faults, each of which it must notice.
+%% The extension registry against its naive model under random histories, with the rows that it puts into the
+%% index; and the same comparison against registries with seeded faults, each of which it must notice.
 -module(prop_beamtalk_extensions).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(CASES, 60).
+-define(CASES, 80).
 
 prop_registry_is_its_model() ->
     proper:forall(beamtalk_image_gen:extension_history(), fun(History) ->
@@ -14,20 +14,23 @@ prop_registry_is_its_model() ->
 extensions_test_() ->
     {setup, fun start/0, fun stop/1, [
         {"random histories leave what the model says", {timeout, 60, fun() ->
-            Found = proper:counterexample(prop_registry_is_its_model(), [quiet, {numtests, ?CASES}, {max_size, 30}]),
+            Found = proper:counterexample(prop_registry_is_its_model(), [quiet, {numtests, ?CASES},
+                {max_size, 30}]),
             ?assertEqual(true, explained(Found))
         end}},
         {"every seeded fault is noticed", {timeout, 60, fun() ->
             Type = beamtalk_image_gen:extension_history(),
             ?assertEqual([],
-                beamtalk_image_model:survivors(beamtalk_image_model_extensions, fun faulty/1, Type, {faults(), ?CASES}))
+                beamtalk_image_model:survivors(beamtalk_image_model_extensions, fun faulty/1, Type,
+                    {faults(), ?CASES}))
         end}}
     ]}.
 
 explained(true) -> true;
-explained([History]) -> {History, beamtalk_image_model:compare(beamtalk_image_model_extensions, real(), History)}.
+explained([History]) ->
+    {History, beamtalk_image_model:compare(beamtalk_image_model_extensions, real(), History)}.
 
-%% ---- The registry -------------------------------------------------------------------------------------------
+%% ---- The registry -----------------------------------------------------------------------------------------
 
 start() ->
     #{level := Level} = logger:get_primary_config(),
@@ -93,14 +96,16 @@ reads() ->
         [{{source, At}, beamtalk_extensions:getSource(Key, S)} || {Key, S} = At <- Keys] ++
         [{{list, Key}, lists:sort(beamtalk_extensions:list(Key))} || Key <- ClassKeys] ++
         [{{extenders, Key}, beamtalk_extensions:extenders_of(Key)} || Key <- ClassKeys] ++
-        [{{by, Owner}, lists:sort(beamtalk_extensions:extensions_by(Owner))} || Owner <- beamtalk_image_gen:owners()] ++
+        [{{by, Owner}, lists:sort(beamtalk_extensions:extensions_by(Owner))}
+            || Owner <- beamtalk_image_gen:owners()] ++
         [{{chain, Chain, S}, beamtalk_extensions:lookup_chain(Chain, S)}
             || Chain <- [['A', 'B', 'C'], ['C class', 'A class', 'A'], []], S <- Selectors] ++
         [{sourced, lists:sort(beamtalk_extensions:listAllWithSource())},
             {conflicts, lists:sort(beamtalk_extensions:conflicts())}] ++
         [{{info, At}, provenance(beamtalk_xref:method_info(Key, false, S))} || {Key, S} = At <- Keys] ++
         [{{senders, S}, lists:sort([{Owner, Method, Line}
-            || #{owner := Owner, class_side := false, method := Method, line := Line} <- beamtalk_xref:senders_of(S)])}
+            || #{owner := Owner, class_side := false, method := Method,
+                line := Line} <- beamtalk_xref:senders_of(S)])}
             || S <- Selectors] ++
         [{{implementors, S}, beamtalk_xref:implementors_of(S)} || S <- Selectors]
     ).
@@ -108,7 +113,7 @@ reads() ->
 provenance(undefined) -> undefined;
 provenance(#{provenance := Provenance, source_status := Status}) -> {Provenance, Status}.
 
-%% ---- Seeded faults ------------------------------------------------------------------------------------------
+%% ---- Seeded faults ----------------------------------------------------------------------------------------
 
 faulty({_Name, Make}) -> Make(real()).
 

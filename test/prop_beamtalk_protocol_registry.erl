@@ -1,10 +1,10 @@
-%% The protocol registry against its naive model under random histories of protocols, uses, classes and extensions; and the
-%% same comparison against registries with seeded faults, each of which it must notice.
+%% The protocol registry against its naive model under random histories of protocols, uses, classes and
+%% extensions; and the same comparison against registries with seeded faults, each of which it must notice.
 -module(prop_beamtalk_protocol_registry).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(CASES, 60).
+-define(CASES, 80).
 -define(MODEL, beamtalk_image_model_protocols).
 
 prop_registry_is_its_model() ->
@@ -15,7 +15,8 @@ prop_registry_is_its_model() ->
 protocols_test_() ->
     {setup, fun start/0, fun stop/1, [
         {"random histories leave what the model says", {timeout, 60, fun() ->
-            Found = proper:counterexample(prop_registry_is_its_model(), [quiet, {numtests, ?CASES}, {max_size, 30}]),
+            Found = proper:counterexample(prop_registry_is_its_model(), [quiet, {numtests, ?CASES},
+                {max_size, 30}]),
             ?assertEqual(true, explained(Found))
         end}},
         {"every seeded fault is noticed", {timeout, 60, fun() ->
@@ -29,12 +30,14 @@ protocols_test_() ->
 explained(true) -> true;
 explained([History]) -> {History, beamtalk_image_model:compare(?MODEL, real(), History)}.
 
-%% The superclass changes, and the registry is told, after the host was asked for it and before it has answered.
+%% The superclass changes, and the registry is told, after the host was asked for it and before it has
+%% answered.
 late_answer() ->
     ok = reset(),
     ok = run({class, 'B', #{super => none, instance => [m], rows => true}}),
     ok = run({class, 'A', #{super => 'B'}}),
-    ok = beamtalk_protocol_registry:register_protocol(#{name => 'P', required_methods => [#{selector => m, arity => 0}]}),
+    ok = beamtalk_protocol_registry:register_protocol(#{name => 'P', required_methods => [#{selector => m,
+        arity => 0}]}),
     ok = beamtalk_image_fake_host:script(superclass_row, fun
         (['A']) ->
             ok = beamtalk_image_fake_host:unscript(superclass_row),
@@ -51,7 +54,8 @@ repeated_question() ->
     ok = reset(),
     ok = run({class, 'A', #{super => none, instance => [m], class => [n]}}),
     Requires = fun(Name, Selector) ->
-        ok = beamtalk_protocol_registry:register_protocol(#{name => Name, required_methods => [#{selector => Selector, arity => 0}],
+        ok = beamtalk_protocol_registry:register_protocol(#{name => Name,
+            required_methods => [#{selector => Selector, arity => 0}],
             required_class_methods => [#{selector => n, arity => 0}]})
     end,
     Requires('P', m),
@@ -62,7 +66,7 @@ repeated_question() ->
     ?assertEqual([true, false], Ask()),
     ?assertEqual(0, beamtalk_image_fake_host:messages()).
 
-%% ---- The registry -------------------------------------------------------------------------------------------
+%% ---- The registry -----------------------------------------------------------------------------------------
 
 start() ->
     #{level := Level} = logger:get_primary_config(),
@@ -85,7 +89,8 @@ real() ->
 
 reset() ->
     [ok = beamtalk_image_fake_host:remove_class(Name)
-        || Name <- beamtalk_image_gen:base_names(), beamtalk_image_fake_host:whereis_class(Name) =/= undefined],
+        || Name <- beamtalk_image_gen:base_names(),
+            beamtalk_image_fake_host:whereis_class(Name) =/= undefined],
     ok = beamtalk_image:clear(extensions),
     ok = beamtalk_image:clear(xref),
     ok = beamtalk_image:clear(protocols).
@@ -114,7 +119,8 @@ class(Name, #{super := Super} = Facts) ->
     ClassSide = maps:get(class, Facts, []),
     Rows = [#{selector => S, line => 1, class_side => Side} || maps:is_key(rows, Facts),
         {Side, Selectors} <- [{false, Instance}, {true, ClassSide}], S <- Selectors],
-    Info = #{superclass => Super, instance_methods => Instance, class_methods => ClassSide, method_xref => Rows,
+    Info = #{superclass => Super, instance_methods => Instance, class_methods => ClassSide,
+        method_xref => Rows,
         module => ?MODEL:module_of(Name)},
     case beamtalk_image_fake_host:whereis_class(Name) of
         undefined ->
@@ -146,6 +152,8 @@ read_all() ->
         [{{protocols, Class}, Registry:protocols_for_class(Class)} || Class <- Bases] ++
         [{{conforming, Name}, Registry:conforming_classes(Name)} || Name <- Names] ++
         [{{conforming_objects, Name}, tags(Registry:conforming_class_objects(Name))} || Name <- Names] ++
+        [{{extended, Key}, lists:sort([S || {S, _} <- beamtalk_extensions:list(Key)])}
+            || Key <- beamtalk_image_gen:class_keys()] ++
         [{{used, Class}, Registry:used_protocols(Class)} || Class <- Bases] ++
         [{{hashes, Class}, Registry:used_protocol_hashes(Class)} || Class <- Bases] ++
         [{{users, Name}, Registry:users_of(Name)} || Name <- Names] ++
@@ -154,13 +162,14 @@ read_all() ->
 
 %% The tag of a class object, whose module and process must be those of the running class.
 tags(Objects) ->
-    Live = [{beamtalk_image_gen:tag(Name), Module, Pid} || {Name, Module, Pid} <- beamtalk_image_fake_host:live_classes()],
+    Live = [{beamtalk_image_gen:tag(Name), Module, Pid}
+        || {Name, Module, Pid} <- beamtalk_image_fake_host:live_classes()],
     [case lists:member({Tag, Module, Pid}, Live) of
         true -> Tag;
         false -> {of_no_live_class, Tag, Module, Pid}
     end || {beamtalk_object, Tag, Module, Pid} <- Objects].
 
-%% ---- Seeded faults ------------------------------------------------------------------------------------------
+%% ---- Seeded faults ----------------------------------------------------------------------------------------
 
 faulty({_Name, Make}) -> Make(real()).
 
@@ -168,7 +177,8 @@ faulty({_Name, Make}) -> Make(real()).
 faults() ->
     [
         {class_side_is_not_required, commands(fun
-            ({register_protocol, Definition}) -> [{register_protocol, maps:remove(required_class_methods, Definition)}];
+            ({register_protocol, Definition}) ->
+                [{register_protocol, maps:remove(required_class_methods, Definition)}];
             (Command) -> [Command]
         end)},
         {parents_are_forgotten, commands(fun
@@ -191,7 +201,8 @@ faults() ->
         end)},
         {hashes_are_lost, commands(fun
             ({register_uses, Class, Module, Uses}) ->
-                [{register_uses, Class, Module, [case Use of {Name, _} -> Name; Name -> Name end || Use <- Uses]}];
+                [{register_uses, Class, Module, [case Use of {Name, _} -> Name; Name -> Name end
+                    || Use <- Uses]}];
             (Command) -> [Command]
         end)},
         {class_removal_leaves_uses, commands(fun
@@ -224,7 +235,8 @@ faults() ->
         {provided_is_not_asked_for, fun(#{reads := Reads} = Real) ->
             Real#{reads := fun() ->
                 maps:map(fun
-                    ({conforms, _, Name}, Answer) -> Answer orelse beamtalk_protocol_registry:required_methods(Name) =:= []
+                    ({conforms, _, Name}, Answer) ->
+                        Answer orelse beamtalk_protocol_registry:required_methods(Name) =:= []
                         andalso beamtalk_protocol_registry:is_protocol(Name);
                     (_, Read) -> Read
                 end, Reads())

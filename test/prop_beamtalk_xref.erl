@@ -1,10 +1,10 @@
-%% The cross-reference index against its naive model under random histories; and the same comparison against indexes with
-%% seeded faults, each of which it must notice.
+%% The cross-reference index against its naive model under random histories; and the same comparison against
+%% indexes with seeded faults, each of which it must notice.
 -module(prop_beamtalk_xref).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(CASES, 60).
+-define(CASES, 80).
 -define(MODEL, beamtalk_image_model_xref).
 
 prop_index_is_its_model() ->
@@ -15,7 +15,8 @@ prop_index_is_its_model() ->
 xref_test_() ->
     {setup, fun start/0, fun stop/1, [
         {"random histories leave what the model says", {timeout, 60, fun() ->
-            Found = proper:counterexample(prop_index_is_its_model(), [quiet, {numtests, ?CASES}, {max_size, 30}]),
+            Found = proper:counterexample(prop_index_is_its_model(), [quiet, {numtests, ?CASES}, {max_size,
+                30}]),
             ?assertEqual(true, explained(Found))
         end}},
         {"every seeded fault is noticed", {timeout, 60, fun() ->
@@ -27,7 +28,7 @@ xref_test_() ->
 explained(true) -> true;
 explained([History]) -> {History, beamtalk_image_model:compare(?MODEL, real(), History)}.
 
-%% ---- The index ----------------------------------------------------------------------------------------------
+%% ---- The index --------------------------------------------------------------------------------------------
 
 start() ->
     #{level := Level} = logger:get_primary_config(),
@@ -64,7 +65,8 @@ run(Command) ->
     [Function | Args] = tuple_to_list(Command),
     apply(beamtalk_xref, Function, Args).
 
-%% Every read. A list whose order is free is sorted, and no further: a row that stands there twice is a difference.
+%% Every read. A list whose order is free is sorted, and no further: a row that stands there twice is a
+%% difference.
 reads() ->
     Classes = beamtalk_image_gen:class_keys(),
     Selectors = beamtalk_image_gen:selectors(),
@@ -72,7 +74,8 @@ reads() ->
         [{{senders, S}, sites(beamtalk_xref:senders_of(S))} || S <- Selectors] ++
         [{{senders, S, Changed}, sites(beamtalk_xref:senders_of(S, Changed))}
             || S <- Selectors, Changed <- ?MODEL:changed()] ++
-        [{{references, Class}, lists:sort(bt_rows(beamtalk_xref:references_to(Class)))} || Class <- Classes] ++
+        [{{references, Class}, lists:sort(bt_rows(beamtalk_xref:references_to(Class)))}
+            || Class <- Classes] ++
         [{{implementors, S}, beamtalk_xref:implementors_of(S)} || S <- Selectors] ++
         [{{selectors, Class, Side}, beamtalk_xref:defined_selectors(Class, Side)}
             || Class <- Classes, Side <- [false, true]] ++
@@ -82,14 +85,16 @@ reads() ->
             || Module <- beamtalk_image_gen:native_modules()] ++
         %% Two sends on one line are two rows here, or one; both are right.
         [{{senders_bt, S}, answer(beamtalk_xref:senders_of_bt(S), fun bt_rows/1)} || S <- Selectors] ++
-        [{{references_bt, Class}, answer(beamtalk_xref:references_to_bt(Class), fun bt_rows/1)} || Class <- Classes] ++
+        [{{references_bt, Class}, answer(beamtalk_xref:references_to_bt(Class), fun bt_rows/1)}
+            || Class <- Classes] ++
         [{{implementors_bt, S}, answer(beamtalk_xref:implementors_of_bt(S), fun(Rows) ->
             [{Owner, Side} || #{owner := Owner, class_side := Side} <- Rows] end)} || S <- Selectors] ++
         [
             {selectors_bt, answer(beamtalk_xref:defined_selectors_bt(), fun(Rows) ->
                 [{Owner, Side, S} || #{owner := Owner, class_side := Side, selector := S} <- Rows] end)},
             {sends_bt, answer(beamtalk_xref:all_sends_bt(), fun(Rows) ->
-                [{Sent, Owner, Side, M, Line, kind(Recv)} || #{sent := Sent, owner := Owner, class_side := Side,
+                [{Sent, Owner, Side, M, Line, kind(Recv)}
+                    || #{sent := Sent, owner := Owner, class_side := Side,
                     method := M, line := Line, recv := Recv} <- Rows] end)},
             {sent_bt, answer(beamtalk_xref:all_sent_selectors_bt(), fun(Sent) ->
                 Sent = lists:usort(Sent) end)}
@@ -98,7 +103,8 @@ reads() ->
 
 sites(Sites) ->
     lists:sort([{Owner, Side, M, Line, Kind, Target, Type}
-        || #{owner := Owner, class_side := Side, method := M, line := Line, recv_kind := Kind, target_module := Target,
+        || #{owner := Owner, class_side := Side, method := M, line := Line, recv_kind := Kind,
+            target_module := Target,
             recv_type := Type} <- Sites]).
 
 bt_rows(Rows) ->
@@ -115,7 +121,7 @@ kind(self) -> self_recv;
 kind(super) -> super_recv;
 kind(Kind) -> Kind.
 
-%% ---- Seeded faults ------------------------------------------------------------------------------------------
+%% ---- Seeded faults ----------------------------------------------------------------------------------------
 
 faulty({_Name, Make}) -> Make(real()).
 
@@ -133,7 +139,8 @@ faults() ->
         {deletes_by_target, commands(fun
             ({purge_class, Class} = Command) ->
                 [{purge_method, Owner, Side, M}
-                    || #{owner := Owner, class_side := Side, method := M} <- beamtalk_xref:references_to(Class)] ++
+                    || #{owner := Owner, class_side := Side,
+                        method := M} <- beamtalk_xref:references_to(Class)] ++
                 [Command];
             (Command) -> [Command]
         end)},
@@ -166,7 +173,8 @@ faults() ->
         end)},
         {extension_counts_as_indexed, commands(fun
             ({put_method, 'B', false, _, #{provenance := extension}} = Command) ->
-                Known = not lists:member('B', maps:get(fallback_classes, beamtalk_xref:defined_selectors_bt())),
+                Known = not lists:member('B', maps:get(fallback_classes,
+                    beamtalk_xref:defined_selectors_bt())),
                 [Command] ++ [{register_class, 'B', []} || not Known];
             (Command) -> [Command]
         end)},

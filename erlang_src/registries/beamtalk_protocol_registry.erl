@@ -208,7 +208,7 @@ find_out(Class, Name, Stamp) ->
         case missing(Class, Name, Stamp, beamtalk_image_chain:running(Class)) of
             {Instance, ClassSide} ->
                 Answer = understands_all(Class, Instance) andalso has_class_side(Class, ClassSide),
-                _ = beamtalk_image_nif:protocol_remember(Class, Name, Stamp, Answer),
+                _Wanted = remember(Class, Name, Stamp, Answer),
                 Answer;
             Known ->
                 Known
@@ -218,6 +218,12 @@ find_out(Class, Name, Stamp) ->
             ?LOG_DEBUG("whether ~tp conforms to ~tp could not be found out: ~tp:~tp",
                 [Class, Name, Kind, Reason], ?DOMAIN),
             false
+    end.
+
+remember(Class, Name, Stamp, Answer) ->
+    case beamtalk_image_nif:protocol_remember(Class, Name, Stamp, Answer) of
+        busy -> beamtalk_image_nif:protocol_remember_dirty(Class, Name, Stamp, Answer);
+        Wanted -> Wanted
     end.
 
 missing(Class, Name, Stamp, Chain) ->

@@ -416,21 +416,39 @@ impl<P> Protocols<P> {
         }
     }
 
-    /// Remembers an answer, unless something changed since its computation began; answers whether it did. While
-    /// another writer is at work nothing is remembered: the question will be asked again.
+    /// Remembers an answer, unless something changed since its computation began; answers whether it did.
     pub fn remember(&self, class: Sym, name: Sym, stamp: u64, answer: bool) -> bool {
+        self.remember_with(Patience::Wait, class, name, stamp, answer).unwrap_or(false)
+    }
+
+    /// As [`Protocols::remember`], for threads that must not block.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn try_remember(&self, class: Sym, name: Sym, stamp: u64, answer: bool) -> Result<bool, Busy> {
+        self.remember_with(Patience::Refuse, class, name, stamp, answer)
+    }
+
+    fn remember_with(
+        &self,
+        patience: Patience,
+        class: Sym,
+        name: Sym,
+        stamp: u64,
+        answer: bool,
+    ) -> Result<bool, Busy> {
         let superseded = {
-            let Ok(_one_writer) = Patience::Refuse.lock(&self.writer) else { return false };
+            let _one_writer = patience.lock(&self.writer)?;
             let now = self.remembered.load();
             if now.stamp != stamp {
-                return false;
+                return Ok(false);
             }
             let mut next = Remembered::clone(&now);
             next.answers.insert((class, name), answer);
             self.remembered.swap(Arc::new(next))
         };
         drop(superseded);
-        true
+        Ok(true)
     }
 
     /// What the registry holds. Cost: one walk over it.

@@ -1,10 +1,10 @@
 //! Every interleaving of a few threads over the registries' own sources.
 //!
-//! The files of the crate are compiled here a second time, with names that make their cell and their lock loom's: what
-//! is explored is the code that ships, not a copy of its idea. Two things are stand-ins. [`ArcSwap`] is a lock around
-//! the pointer, so the cell is as strong as the real one promises to be and not one bit weaker; and the presence counts
-//! of the extension registry are plain atomics of the standard library, which loom does not see: their protocol is
-//! explored on its own, below, as a model.
+//! The files of the crate are compiled here a second time, with names that make their cell and their lock
+//! loom's: what is explored is the code that ships, not a copy of its idea. Two things are stand-ins.
+//! [`ArcSwap`] is a lock around the pointer, so the cell is as strong as the real one promises to be and not
+//! one bit weaker; and the presence counts of the extension registry are plain atomics of the standard
+//! library, which loom does not see: their protocol is explored on its own, below, as a model.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p beamtalk-image --test loom loom_`
 #![allow(unexpected_cfgs)]
@@ -113,8 +113,8 @@ fn asking_for(selector: u32) -> protocols::Names {
     protocols::Names { required: vec![name(selector)], ..protocols::Names::default() }
 }
 
-/// The host's facts change, then the registry is told. Whoever asks after that gets the new answer, however slowly
-/// anybody computed the old one.
+/// The host's facts change, then the registry is told. Whoever asks after that gets the new answer, however
+/// slowly anybody computed the old one.
 #[test]
 fn loom_an_answer_begun_before_an_invalidation_is_never_served_after_it() {
     explore(|| {
@@ -218,7 +218,8 @@ fn loom_two_owners_of_one_key_never_lose_the_conflict() {
     });
 }
 
-/// A class is replaced while a reader looks twice: each look sees one version, and the second none before the first.
+/// A class is replaced while a reader looks twice: each look sees one version, and the second none before the
+/// first.
 #[test]
 fn loom_a_reader_of_a_class_goes_forward_only() {
     let bare = |line: u32| {
@@ -275,8 +276,9 @@ fn loom_a_refused_write_changes_nothing() {
     });
 }
 
-/// A model of the presence counts, not the code: one writer enters its key before publishing it and leaves after taking
-/// it back; another key shares the place. A reader who knows that a registration returned must find it.
+/// A model of the presence counts, not the code: one writer enters its key before publishing it and leaves
+/// after taking it back; another key shares the place. A reader who knows that a registration returned must
+/// find it.
 #[test]
 fn loom_model_a_key_in_a_shared_place_is_never_missed() {
     struct Model {

@@ -1,5 +1,5 @@
-//! The protocol registry against a naive model under random histories, and against registries with seeded faults, each
-//! of which the same comparison must catch.
+//! The protocol registry against a naive model under random histories, and against registries with seeded
+//! faults, each of which the same comparison must catch.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod model;
@@ -285,12 +285,15 @@ impl Model {
 fn users_of(uses: &BTreeMap<Sym, Vec<Use>>) -> BTreeMap<Sym, Vec<Sym>> {
     let mut users: BTreeMap<Sym, BTreeSet<Sym>> = BTreeMap::new();
     for (class, uses) in uses {
-        uses.iter().for_each(|used| drop(users.entry(used.protocol).or_default().insert(*class)));
+        for used in uses {
+            users.entry(used.protocol).or_default().insert(*class);
+        }
     }
     users.into_iter().map(|(name, users)| (name, users.into_iter().collect())).collect()
 }
 
-/// A question whose answer is being found out: the stamp it got, and the state of the model when it was asked.
+/// A question whose answer is being found out: the stamp it got, and the state of the model when it was
+/// asked.
 struct Question {
     class: Sym,
     name: Sym,
@@ -683,7 +686,8 @@ impl Registry for Faulty {
     }
 }
 
-/// The comparison that accepts the registry must refuse every faulty one, within the number of cases it usually runs.
+/// The comparison that accepts the registry must refuse every faulty one, within the number of cases it
+/// usually runs.
 #[test]
 fn every_seeded_fault_is_caught() {
     let unnoticed = survivors(FAULTS, history, |fault, history| agrees(&Faulty::new(fault), &history));

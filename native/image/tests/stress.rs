@@ -1,5 +1,5 @@
-//! Readers and writers at once: what a reader is promised while others write. Threads start at a barrier; each test
-//! counts what its readers could judge, so that none passes by having seen nothing.
+//! Readers and writers at once: what a reader is promised while others write. Threads start at a barrier;
+//! each test counts what its readers could judge, so that none passes by having seen nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -291,8 +291,8 @@ fn a_function_is_never_paired_with_anothers_text() {
     assert!(hits.load(Ordering::Relaxed) > 1_000, "only {rounds:?} rounds");
 }
 
-/// Registered keys are found at every moment while others come and go, also those that share a place with them in the
-/// counts by which a look-up sees at once that there is nothing.
+/// Registered keys are found at every moment while others come and go, also those that share a place with
+/// them in the counts by which a look-up sees at once that there is nothing.
 #[test]
 fn a_registered_key_is_never_missed() {
     const ROUNDS: u32 = 100;
@@ -344,7 +344,8 @@ fn no_answer_survives_the_change_that_made_it_wrong() {
     let registry = Protocols::default();
     let (class, protocol) = (sym(100), sym(1));
     registry.register(protocol, (), Names { required: vec![sym(200)], ..Names::default() });
-    // What the host would say: it changes first, then the registry is told, then the change counts as published.
+    // What the host would say: it changes first, then the registry is told, then the change counts as
+    // published.
     let fact = AtomicU64::new(0);
     let published = AtomicU64::new(0);
     let judged = AtomicUsize::new(0);
@@ -364,8 +365,15 @@ fn no_answer_survives_the_change_that_made_it_wrong() {
                     _ => registry.invalidate(),
                 }
                 published.store(change, Ordering::SeqCst);
-                if change % 16 == 0 {
-                    thread::yield_now();
+                // Stand still until a reader has judged this state; bounded, so that a reader that failed ends the race.
+                if change % 8 == 0 {
+                    let seen = judged.load(Ordering::Relaxed);
+                    for _ in 0..100_000 {
+                        if judged.load(Ordering::Relaxed) > seen {
+                            break;
+                        }
+                        thread::yield_now();
+                    }
                 }
             }
         })],

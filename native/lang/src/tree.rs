@@ -14,6 +14,9 @@ const NONE: u32 = u32::MAX;
 /// Set on error nodes and on sends whose receiver chain begins with one.
 const BROKEN: u8 = 1;
 
+/// Set on nodes without tokens that stand before the first token of their parent.
+const LEADING: u8 = 2;
+
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -269,9 +272,30 @@ impl Nodes {
     pub(crate) fn add(&mut self, kind: NodeKind, first: u32, end: u32, kids: Kids) -> NodeId {
         let broken = kind == NodeKind::Error
             || kids.first != NONE && kind.chains_receiver() && self.get(kids.first).flags & BROKEN != 0;
+        if end > first && kids.first != NONE {
+            self.mark_leading(kids.first, first);
+        }
         let id = self.0.len() as u32;
         self.0.push(NodeData { first, end, child: kids.first, next: NONE, kind, flags: u8::from(broken) });
         NodeId(id)
+    }
+
+    /// Nodes without tokens stand behind the token before them; those at the begin of a parent that has tokens stand
+    /// before the one that follows, or they would lie outside of it.
+    fn mark_leading(&mut self, mut id: u32, first: u32) {
+        let mut level = id;
+        while let Some(node) = self.0.get_mut(id as usize)
+            && node.first == first
+            && node.end == first
+        {
+            node.flags |= LEADING;
+            if node.next != NONE {
+                id = node.next;
+            } else {
+                level = self.get(level).child;
+                id = level;
+            }
+        }
     }
 
     pub(crate) fn append(&mut self, kids: &mut Kids, id: NodeId) {
@@ -475,7 +499,8 @@ impl<'t> Node<'t> {
     }
 
     /// From its first token's first byte to its last token's last byte. A node without tokens is an empty span
-    /// behind the token before it. The file's node covers the whole text.
+    /// behind the token before it, or before the next one if its parent begins there. The file's node covers the
+    /// whole text.
     #[must_use]
     pub fn span(self) -> Span {
         let data = self.data();
@@ -483,7 +508,14 @@ impl<'t> Node<'t> {
             return Span::new(0, self.tree.source.len() as u32);
         }
         if data.first >= data.end {
-            let at = if data.first == 0 { 0 } else { self.tree.token(data.first - 1).end };
+            let leading = data.flags & LEADING != 0;
+            let at = if leading {
+                self.tree.token(data.first).start
+            } else if data.first == 0 {
+                0
+            } else {
+                self.tree.token(data.first - 1).end
+            };
             return Span::new(at, at);
         }
         Span::new(self.tree.token(data.first).start, self.tree.token(data.end - 1).end)

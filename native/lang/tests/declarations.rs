@@ -229,7 +229,7 @@ fn bad_uses_lines_lose_no_method() {
         ("uses: P excluding: #(#a) excluding: #(#b)", "bad_uses_line"),
         ("uses: P foo: 1", "unexpected_token"),
         ("uses: P excluding: #(#a", "unclosed_bracket"),
-        ("uses: P, Q", "unexpected_token"),
+        ("uses: P, Q", "bad_uses_line"),
         ("foo: bar", "unexpected_keyword_line"),
         ("used: P", "unexpected_keyword_line"),
     ] {

@@ -127,17 +127,12 @@ fn precedence_levels() {
 #[test]
 fn other_operators_are_no_infix_operators() {
     for op in ["&", "~=", "\\\\", "?", "=", ","] {
-        assert_eq!(method_codes(&format!("m => a {op} b")), ["no_infix_operator"], "{op}")
+        assert_eq!(method_codes(&format!("m => a {op} b")), ["no_infix_operator"], "{op}");
     }
     assert_eq!(
         methods("Object subclass: Q\n  & x => 1\n  , y => 2\n  = z => 3\n  -> w => 4\n  >> v => 5"),
         ["&", ",", "=", "->", ">>"]
     );
-}
-
-#[test]
-fn comma_reports_as_operator() {
-    assert_eq!(method_codes("m => a , b").len(), 1);
 }
 
 #[test]
@@ -158,7 +153,10 @@ fn cascades() {
 fn blocks() {
     assert_eq!(body("[]"), "(Block [ ])");
     assert_eq!(body("[:x | ]"), "(Block [ (BlockParam : x) | ])");
-    assert_eq!(body("[:a :b | a. b]"), "(Block [ (BlockParam : a) (BlockParam : b) | (Ident a) (Ident b) ])");
+    assert_eq!(
+        body("[:a :b | a. b]"),
+        "(Block [ (BlockParam : a) (BlockParam : b) | (Ident a) . (Ident b) ])"
+    );
     assert_eq!(method_codes("m => [:a:b | a]"), ["block_parameters"]);
     assert_eq!(method_codes("m => [:a]"), ["block_parameters"]);
     assert_eq!(method_codes("m => [| t | t]"), ["block_locals"]);

@@ -201,8 +201,14 @@ fn missing<'a>(
     let Requirements { instance, class_side } = missing_from_index(&XREF.view(), &chain, requirements);
     if instance.is_empty() && class_side.is_empty() {
         // The chain was read under the caller's stamp, which may be older than the one of this moment.
-        PROTOCOLS.remember(class.0, name.0, stamp, true);
-        return Ok(true.encode(env));
+        return Ok(match PROTOCOLS.try_remember(class.0, name.0, stamp, true) {
+            Ok(_wanted) => true.encode(env),
+            Err(_busy) if limit < usize::MAX => atoms::more().encode(env),
+            Err(_busy) => {
+                PROTOCOLS.remember(class.0, name.0, stamp, true);
+                true.encode(env)
+            }
+        });
     }
     Ok((selector_list(env, instance), selector_list(env, class_side)).encode(env))
 }
@@ -232,9 +238,14 @@ fn protocol_missing_dirty<'a>(
     missing(env, class, name, stamp, chain, usize::MAX)
 }
 
-/// Whether the answer was still wanted.
+/// Whether the answer was still wanted, or `busy` where the dirty twin should be asked.
 #[rustler::nif]
-fn protocol_remember(class: Name, name: Name, stamp: u64, answer: bool) -> bool {
+fn protocol_remember<'a>(env: Env<'a>, class: Name, name: Name, stamp: u64, answer: bool) -> Term<'a> {
+    unless_busy(env, PROTOCOLS.try_remember(class.0, name.0, stamp, answer), |wanted| wanted.encode(env))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn protocol_remember_dirty(class: Name, name: Name, stamp: u64, answer: bool) -> bool {
     PROTOCOLS.remember(class.0, name.0, stamp, answer)
 }
 

@@ -461,13 +461,7 @@ fn sender_row<'a>(env: Env<'a>, row: &SendRow) -> Term<'a> {
     let method = row.method;
     let (line, kind, target, recv_type) = match row.send {
         Found::Resolved(send) => (send.line, send.kind, send.target, encode_type_ref(env, send.recv_type)),
-        Found::Unresolved(send) => {
-            let target = match &send.target {
-                Some(Word::Known(module)) => Some(*module),
-                _ => None,
-            };
-            (send.line, send.kind, target, atoms::dynamic().encode(env))
-        }
+        Found::Unresolved(send) => (send.line, send.kind, send.known_target(), atoms::dynamic().encode(env)),
     };
     tuple(
         env,

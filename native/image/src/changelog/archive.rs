@@ -81,7 +81,7 @@ pub(crate) fn write_segment<'a>(
     let mut file = disk.create_new(path).map_err(|error| fail(&error))?;
     let write = |file: &mut dyn DiskFile| -> io::Result<()> {
         let out = BufWriter::with_capacity(1 << 16, Appender(file));
-        let mut gzip = GzEncoder::new(out, Compression::default());
+        let mut gzip = GzEncoder::new(out, Compression::fast());
         for line in lines {
             gzip.write_all(line)?;
             gzip.write_all(b"\n")?;
@@ -103,9 +103,10 @@ pub(crate) fn write_bodies(
 ) -> Result<Vec<String>, Error> {
     let fail = |error: &io::Error| Error::io(Step::Archive, path, error);
     let seconds = disk.now_ms() / 1000;
+    bodies::check_folder(disk, sources)?;
     let mut present = names
         .iter()
-        .filter_map(|name| match bodies::read(disk, sources, name, limit) {
+        .filter_map(|name| match bodies::read_inside(disk, sources, name, limit) {
             Ok(body) => Some(Ok((name, body))),
             Err(Error::Io(fault)) if fault.kind != io::ErrorKind::NotFound => Some(Err(Error::Io(fault))),
             Err(_) => None,
@@ -117,7 +118,7 @@ pub(crate) fn write_bodies(
     }
     let mut file = disk.create_new(path).map_err(|error| fail(&error))?;
     let out = BufWriter::with_capacity(1 << 16, Appender(&mut *file));
-    let mut tar = tar::Builder::new(GzEncoder::new(out, Compression::default()));
+    let mut tar = tar::Builder::new(GzEncoder::new(out, Compression::fast()));
     for body in present {
         let (name, body) = body?;
         let mut header = tar::Header::new_ustar();

@@ -41,12 +41,30 @@ pub(crate) fn read(disk: &dyn Disk, sources: &Path, reference: &str, limit: u64)
     if !is_plain_name(reference) {
         return Err(Error::UnsafeRef { reference: reference.to_owned() });
     }
-    let path = sources.join(reference);
+    check_folder(disk, sources)?;
+    read_inside(disk, sources, reference, limit)
+}
+
+/// Whether `sources` may be read from: it must be no link. A missing one shows when a body is read.
+pub(crate) fn check_folder(disk: &dyn Disk, sources: &Path) -> Result<(), Error> {
     match disk.is_dir(sources) {
-        Ok(Some(false)) => return Err(Error::NotRegular { path: sources.to_owned() }),
-        Ok(_) => {}
-        Err(error) => return Err(Error::io(Step::ReadBody, path, &error)),
+        Ok(Some(false)) => Err(Error::NotRegular { path: sources.to_owned() }),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::io(Step::ReadBody, sources, &error)),
     }
+}
+
+/// As [`read`], in a folder that was checked.
+pub(crate) fn read_inside(
+    disk: &dyn Disk,
+    sources: &Path,
+    reference: &str,
+    limit: u64,
+) -> Result<Vec<u8>, Error> {
+    if !is_plain_name(reference) {
+        return Err(Error::UnsafeRef { reference: reference.to_owned() });
+    }
+    let path = sources.join(reference);
     disk.read(&path, limit)
         .map(|(bytes, _)| bytes)
         .map_err(|error| read_error(Step::ReadBody, &path, limit, &error))

@@ -315,7 +315,8 @@ impl Entry {
     /// # Errors
     /// A sentence saying why the line is no entry: no JSON object, a mandatory field missing, a wrong type.
     pub fn from_json(line: &[u8], unknown: &mut Vec<UnknownWord>) -> Result<Self, String> {
-        let wire: Wire<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+        let wire: Wire<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
         if wire.seq > MAX_NUMBER || wire.epoch > MAX_NUMBER {
             return Err("number out of range".to_owned());
         }

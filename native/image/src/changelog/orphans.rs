@@ -28,8 +28,10 @@ pub(crate) fn judge(look: &Look<'_>, entries: &mut [Entry]) {
             by_file.entry(Arc::from(&**file)).or_default().push(index);
         }
     }
+    let readable = by_file.is_empty() || bodies::check_folder(look.disk, look.sources).is_ok();
     for (file, indexes) in by_file {
-        let text = bodies::read_source(look.disk, look.root, &file, look.max_source_bytes).ok();
+        let text =
+            bodies::read_source(look.disk, look.root, &file, look.max_source_bytes).ok().filter(|_| readable);
         for index in indexes {
             if let Some(entry) = entries.get_mut(index) {
                 entry.orphan =
@@ -49,6 +51,6 @@ fn still_there(look: &Look<'_>, entry: &Entry, text: &[u8]) -> Option<bool> {
     let reference = entry.prev_source_ref.as_deref()?;
     // A longer body differs without being read.
     let limit = u64::try_from(expected.len()).ok()?.min(look.max_body_bytes);
-    let body = bodies::read(look.disk, look.sources, reference, limit).ok()?;
+    let body = bodies::read_inside(look.disk, look.sources, reference, limit).ok()?;
     Some(body == expected)
 }

@@ -213,6 +213,23 @@ pub struct UnresolvedSend {
     pub target: Option<Word>,
 }
 
+impl UnresolvedSend {
+    /// The module called, if it is a name.
+    #[must_use]
+    pub fn known_target(&self) -> Option<Sym> {
+        match &self.target {
+            Some(Word::Known(module)) => Some(*module),
+            _ => None,
+        }
+    }
+
+    /// Whether both would be the same row: text that is no name does not show.
+    fn looks_like(&self, other: &Self) -> bool {
+        self.selector == other.selector
+            && (self.line, self.kind, self.known_target()) == (other.line, other.kind, other.known_target())
+    }
+}
+
 /// A mention of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
@@ -413,6 +430,29 @@ impl Method {
     #[must_use]
     pub fn unresolved(&self) -> &[UnresolvedSend] {
         self.rare.as_ref().map_or(&[], |rare| &rare.unresolved)
+    }
+
+    /// Sends of a text that has become the selector's, each row once: what a resolved send shows already is left out.
+    pub fn unresolved_sends_of<'m>(
+        &'m self,
+        selector: Sym,
+        text: &'m str,
+    ) -> impl Iterator<Item = &'m UnresolvedSend> {
+        let waiting = self.unresolved();
+        let of_text =
+            move |send: &UnresolvedSend| matches!(&send.selector, Word::Text(sent) if **sent == *text);
+        let shown = move |send: &UnresolvedSend| {
+            self.sends_of(selector).any(|known| {
+                known.recv_type == RecvTypeRef::Dynamic
+                    && (known.line, known.kind, known.target) == (send.line, send.kind, send.known_target())
+            })
+        };
+        let distinct = waiting.iter().enumerate().filter(move |(place, send)| {
+            of_text(send)
+                && !waiting.iter().take(*place).any(|earlier| earlier.looks_like(send))
+                && !shown(send)
+        });
+        distinct.map(|(_, send)| send)
     }
 
     /// Bytes that the method holds.

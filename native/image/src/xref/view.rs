@@ -338,10 +338,8 @@ impl View {
             });
         let by_text = text.and_then(|text| self.text_senders.get(text)).into_iter().flat_map(MethodSet::iter);
         let unresolved = by_text.flat_map(move |method| {
-            let sends = method.unresolved().iter();
-            sends
-                .filter(move |send| matches!((&send.selector, text), (Word::Text(sent), Some(text)) if **sent == *text))
-                .map(move |send| SendRow { method, send: Found::Unresolved(send) })
+            let sends = method.unresolved_sends_of(selector, text.unwrap_or_default());
+            sends.map(move |send| SendRow { method, send: Found::Unresolved(send) })
         });
         known.chain(unresolved)
     }

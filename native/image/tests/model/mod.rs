@@ -23,7 +23,8 @@ pub(crate) fn sorted<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items
 }
 
-/// Fails with the lines that only one of the two has, which is what a reader of two large tables wants to see.
+/// Fails with the lines that only one of the two has, which is what a reader of two large tables wants to
+/// see.
 pub(crate) fn same<T: Debug + PartialEq>(
     got: &T,
     wanted: &T,

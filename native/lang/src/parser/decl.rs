@@ -388,7 +388,12 @@ impl Parser<'_, '_> {
             self.nodes.append(&mut kids, clause);
         }
         if !self.nl() && !matches!(self.kind(), K::Eof | K::Period) {
-            self.unexpected("`excluding:`, `overriding:` or the end of the line");
+            if self.at(K::Comma) {
+                let hint = Some("write a `uses:` line for each protocol");
+                self.error_here(code::BAD_USES_LINE, "a `uses:` line names one protocol", hint);
+            } else {
+                self.unexpected("`excluding:`, `overriding:` or the end of the line");
+            }
             let skipped = self.skip_to_member(self.ctx.h);
             self.nodes.append(&mut kids, skipped);
         }

@@ -645,7 +645,9 @@ impl Parser<'_, '_> {
                 let value = self.keyword_send();
                 self.nodes.append(&mut parts, value);
             } else {
-                if !self.at(K::Comma) {
+                if self.at(K::Comma) {
+                    self.error_here(code::UNEXPECTED_TOKEN, "`=>` and a value are missing here", None);
+                } else {
                     self.unexpected("`=>`");
                 }
                 let gap = self.empty_error();

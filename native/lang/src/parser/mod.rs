@@ -309,7 +309,7 @@ impl<'p, 's> Parser<'p, 's> {
                 "`=` is no operator of expressions",
                 Some("compare with `=:=` or `==`, assign with `:=`"),
             ),
-            K::BinOp if expr::precedence(self.text()).is_none() => {
+            K::BinOp | K::Comma if expr::precedence(self.text()).is_none() => {
                 let op = String::from_utf8_lossy(self.text());
                 let message = format!("`{op}` cannot be used between operands");
                 self.error_here(code::NO_INFIX_OPERATOR, message, None);

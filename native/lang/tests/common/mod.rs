@@ -1,6 +1,8 @@
 //! Short forms of what the reader answers, for tests.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod corpus;
+
 use beamtalk_lang::facts::{self, MethodEntry, Origin, Side};
 use beamtalk_lang::parser::{Parse, parse, parse_method};
 use beamtalk_lang::span::LineIndex;
