@@ -54,7 +54,7 @@ init_per_testcase(_Case, Config) ->
 
 end_per_testcase(_Case, _Config) ->
     ok = beamtalk_image:sync(),
-    ok = beamtalk_image_abuse_app:halt(),
+    ok = beamtalk_image_abuse_app:halt_and_wait(),
     ok = beamtalk_image_abuse_host:stop(),
     #{extensions := #{entries := 0, conflicts := 0}, xref := #{methods := 0},
         protocols := #{protocols := 0, users := 0}} = beamtalk_image:info(),

@@ -171,7 +171,7 @@ promised(beamtalk_workspace_changelog) ->
 %% What we export beyond the contract, each for a reason: the façade, the indexer and the modules among
 %% themselves. The servers' own callbacks are added by `server_callbacks/0'.
 more(beamtalk_extensions) ->
-    [{lookup_chain, 2}, {take, 3}, {index_sends, 3}, {pending_sends, 0}, {index_all, 0}];
+    [{lookup_chain, 2}, {take, 3}, {clear, 0}, {index_sends, 3}, {pending_sends, 0}, {index_all, 0}];
 more(beamtalk_xref) ->
     [{forget_class, 1}, {purge_extension, 2}, {restrict_provenance, 2}, {set_provenance, 2}];
 more(beamtalk_protocol_registry) ->

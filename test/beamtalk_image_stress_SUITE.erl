@@ -57,7 +57,7 @@ init_per_testcase(_Case, Config) ->
 
 end_per_testcase(_Case, _Config) ->
     ok = beamtalk_image:sync(),
-    ok = beamtalk_image_abuse_app:halt(),
+    ok = beamtalk_image_abuse_app:halt_and_wait(),
     ok = beamtalk_image_abuse_host:stop(),
     ok.
 

@@ -88,7 +88,7 @@ init_per_testcase(_Case, Config) ->
 end_per_testcase(_Case, _Config) ->
     _ = logger:remove_handler(?MODULE),
     ok = logger:unset_module_level(beamtalk_protocol_registry),
-    ok = beamtalk_image_abuse_app:halt(),
+    ok = beamtalk_image_abuse_app:halt_and_wait(),
     ok = beamtalk_image_abuse_host:stop(),
     #{protocols := #{protocols := 0, users := 0, answers := 0}} = beamtalk_image:info(),
     ok.

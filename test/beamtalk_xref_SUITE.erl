@@ -91,7 +91,7 @@ end_per_testcase(_Case, _Config) ->
     _ = logger:remove_handler(?MODULE),
     ok = logger:unset_module_level(beamtalk_xref),
     ok = beamtalk_image:sync(),
-    ok = beamtalk_image_abuse_app:halt(),
+    ok = beamtalk_image_abuse_app:halt_and_wait(),
     ok = beamtalk_image_abuse_host:stop(),
     #{xref := #{classes := 0, methods := 0, sends := 0, references := 0, unresolved_sends := 0,
         sent_selectors := 0}} =

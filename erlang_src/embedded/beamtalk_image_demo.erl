@@ -175,11 +175,11 @@ removal() ->
         Config = #{workspace_id => <<"demo">>, project => Folder},
         {ok, _} = beamtalk_embedded:start(Config),
         story(),
-        log_on_disk(Folder),
+        _ = log_on_disk(Folder),
         ok = beamtalk_embedded:stop(),
         restart(Config)
     after
-        file:del_dir_r(Folder)
+        _ = file:del_dir_r(Folder)
     end.
 
 scratch() ->

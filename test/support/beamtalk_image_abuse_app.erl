@@ -3,7 +3,7 @@
 -behaviour(application).
 -behaviour(supervisor).
 
--export([run/0, run_at_once/0, halt/0]).
+-export([run/0, run_at_once/0, halt/0, halt_and_wait/0]).
 -export([start/2, stop/1]).
 -export([init/1]).
 
@@ -27,6 +27,19 @@ run_at_once() ->
 halt() ->
     ok = application:stop(?MODULE),
     application:unload(?MODULE).
+
+%% The same, and waits until its registries have gone with it, which the guard sees to once it hears.
+-spec halt_and_wait() -> ok.
+halt_and_wait() ->
+    ok = ?MODULE:halt(),
+    gone(500).
+
+gone(Tries) ->
+    case beamtalk_image:info() of
+        #{extensions := #{entries := 0}, protocols := #{protocols := 0, users := 0}} -> ok;
+        _ when Tries > 0 -> timer:sleep(10), gone(Tries - 1);
+        Left -> {still_there, Left}
+    end.
 
 start(_Type, _Args) ->
     ok = beamtalk_extensions:init(),
