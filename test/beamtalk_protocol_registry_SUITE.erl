@@ -451,6 +451,14 @@ uses_index_loses_a_direction(_Config) ->
     ?assertEqual(['Zeta', 'Alpha', 'Mid'], beamtalk_protocol_registry:used_protocols('C')),
     ?assertEqual([{'Alpha', <<"h1">>}, {'Zeta', undefined}],
         beamtalk_protocol_registry:used_protocol_hashes('B')),
+    %% What is answered can be registered again.
+    ok = beamtalk_protocol_registry:register_uses('B', mod, beamtalk_protocol_registry:used_protocol_hashes('B')),
+    ?assertEqual([{'Alpha', <<"h1">>}, {'Zeta', undefined}],
+        beamtalk_protocol_registry:used_protocol_hashes('B')),
+    %% A refusal names the function that was called.
+    ?assertEqual([{register_uses, 2}, {register_uses, 3}], [refusing(Call) || Call <- [
+        fun() -> beamtalk_protocol_registry:register_uses('B', [<<"no name">>]) end,
+        fun() -> beamtalk_protocol_registry:register_uses('B', mod, [<<"no name">>]) end]]),
     ?assertEqual(['B', 'C'], beamtalk_protocol_registry:users_of('Alpha')),
     ?assertEqual(['C'], beamtalk_protocol_registry:users_of('Mid')),
     ok = beamtalk_protocol_registry:register_uses('C', ['Alpha', 'New']),
@@ -468,6 +476,13 @@ uses_index_loses_a_direction(_Config) ->
     ok = beamtalk_protocol_registry:unregister_protocol(?MODULE),
     ?assertEqual(['C'], beamtalk_protocol_registry:users_of('P')),
     ok = beamtalk_protocol_registry:unregister_uses('C').
+
+refusing(Call) ->
+    try Call() of
+        ok -> not_refused
+    catch
+        error:badarg:[{beamtalk_protocol_registry, Function, Args, _} | _] -> {Function, length(Args)}
+    end.
 
 provided_methods_are_not_inherited(_Config) ->
     ok = define('Root', #{provided_methods => members([a, shared])}),

@@ -91,18 +91,21 @@ invalidate_conforms_cache() ->
 
 %% @doc As {@link register_uses/3} for a class whose module is not known.
 -spec register_uses(Class :: atom(), Names :: [atom()]) -> ok.
-register_uses(Class, Names) ->
-    register_uses(Class, undefined, Names).
+register_uses(Class, Names) when is_atom(Class), is_list(Names) ->
+    register_uses(Class, undefined, Names, [Class, Names]).
 
 %% @doc Replaces the list of protocols that a class uses, in declaration order, each with the hash of the text it was
 %% compiled with if the host keeps one. The uses fall with the class's module.
--spec register_uses(Class :: atom(), Module :: module(), Uses :: [atom() | {atom(), binary()}]) -> ok.
+-spec register_uses(Class :: atom(), Module :: module(), Uses :: [atom() | {atom(), binary() | undefined}]) -> ok.
 register_uses(Class, Module, Uses) when is_atom(Class), is_atom(Module), is_list(Uses) ->
+    register_uses(Class, Module, Uses, [Class, Module, Uses]).
+
+register_uses(Class, Module, Uses, Args) ->
     case beamtalk_image_nif:protocol_register_uses(Class, Module, Uses) of
         ok ->
             restrict_origins(Class, used_protocols(Class));
         {bad_entry, _, _, _} = Bad ->
-            beamtalk_image_errors:raise_bad_entry(Bad, ?MODULE, register_uses, [Class, Module, Uses], 3)
+            beamtalk_image_errors:raise_bad_entry(Bad, ?MODULE, register_uses, Args, length(Args))
     end.
 
 %% A class that no longer uses a protocol has no methods of it: the index must not go on saying so.

@@ -137,7 +137,9 @@ impl Presence {
 
 impl Default for Presence {
     fn default() -> Self {
-        Self(Box::new([const { AtomicU8::new(0) }; PLACES]))
+        // Straight into the heap: the array would fill half the stack of a scheduler's thread.
+        let places: Box<[AtomicU8]> = (0..PLACES).map(|_| AtomicU8::new(0)).collect();
+        Self(places.try_into().unwrap_or_else(|_| Box::new([const { AtomicU8::new(0) }; PLACES])))
     }
 }
 

@@ -81,8 +81,12 @@ fn protocol_register_uses<'a>(env: Env<'a>, class: Name, module: Name, uses: Ter
         if let Some(protocol) = sym(term) {
             return Some(Use { protocol, hash: None });
         }
-        let (protocol, hash): (Name, Binary) = term.decode().ok()?;
-        Some(Use { protocol: protocol.0, hash: Some(hash.as_slice().into()) })
+        let (protocol, hash): (Name, Term) = term.decode().ok()?;
+        let hash = match sym(hash) {
+            Some(atom) if is_undefined(atom) => None,
+            _ => Some(hash.decode::<Binary>().ok()?.as_slice().into()),
+        };
+        Some(Use { protocol: protocol.0, hash })
     });
     match stated {
         Ok(stated) => {
