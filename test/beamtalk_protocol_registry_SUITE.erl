@@ -481,7 +481,9 @@ refusing(Call) ->
     try Call() of
         ok -> not_refused
     catch
-        error:badarg:[{beamtalk_protocol_registry, Function, Args, _} | _] -> {Function, length(Args)}
+        error:badarg:Stack ->
+            [{beamtalk_protocol_registry, Function, Args, _} | _] = Stack,
+            {Function, length(Args)}
     end.
 
 provided_methods_are_not_inherited(_Config) ->
