@@ -3,8 +3,8 @@
 EBIN = _build/default/lib/beamtalk_image/ebin
 
 demo: setup
-	@rebar3 compile >/dev/null
 	@mkdir -p _build/bench
+	@rebar3 compile >_build/compile.log || { cat _build/compile.log; exit 1; }
 	@erlc -o _build/bench bench/bench_store.erl
 	@erlc -pa $(EBIN) -pa _build/bench -o _build/bench bench/*.erl
 	@erl -noshell -pa $(EBIN) _build/bench -s beamtalk_image_demo main
