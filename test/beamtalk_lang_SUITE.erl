@@ -136,6 +136,8 @@ finding_says_where_and_what(_Config) ->
             message := <<_/binary>>, hint := <<_/binary>>},
         Finding
     ),
+    {ok, [#{code := <<"slot_keyword">>, line := 2, column := 3}]} =
+        beamtalk_lang:parse(<<"Actor subclass: Q\n  field: a = 1\n">>),
     {ok, [#{severity := warning, code := <<"unattached_doc">>} = Lint]} =
         beamtalk_lang:parse(<<"/// lost\nfoo bar\n">>),
     ?assertMatch(#{hint := _}, Lint),

@@ -62,7 +62,8 @@
 -type refusal() :: {error, [diagnostic()]}.
 %% The text is too long, or the library is not loaded.
 
-%% @doc Everything that is wrong with the text of a file, in its order; none for a file that reads well.
+%% @doc Everything that is wrong with the text of a file, in its order; none for a file that reads well. Rules that need
+%% other files are not checked.
 -spec parse(Source :: binary()) -> {ok, [diagnostic()]} | refusal().
 parse(Source) when is_binary(Source) ->
     rows(fun() -> beamtalk_image_nif:lang_diagnostics(Source, false) end, fun diagnostic/1).

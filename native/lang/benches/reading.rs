@@ -2,6 +2,7 @@
 //!
 //! The files are made up in the proportions of real ones; see `tests/common/corpus.rs`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+#![allow(clippy::unwrap_used, reason = "the corpus is written for tests")]
 
 #[path = "../tests/common/corpus.rs"]
 mod corpus;

@@ -27,7 +27,7 @@ impl<'t> Word<'t> {
         Self { text, span: tree.token(token).span(), token }
     }
 
-    fn first(node: Node<'t>) -> Option<Self> {
+    pub(crate) fn first(node: Node<'t>) -> Option<Self> {
         let range = node.token_range();
         (!range.is_empty()).then(|| Self::of(node, range.start))
     }

@@ -1,6 +1,7 @@
 //! NIFs of the language: what the image asks of source text. All run on dirty schedulers, since their cost is linear in
 //! a text that anybody may send. Names found in a text stay text.
 
+use beamtalk_lang::checks;
 use beamtalk_lang::diag::{Diagnostic, Severity};
 use beamtalk_lang::facts::{self, MethodEntry, Origin, ReferenceHit, SendHit, Side, SlotHit};
 use beamtalk_lang::parser::{parse, parse_method};
@@ -120,9 +121,17 @@ fn diagnostic<'a>(env: Env<'a>, index: &LineIndex, found: &Diagnostic) -> Term<'
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lang_diagnostics<'a>(env: Env<'a>, source: Binary<'a>, fragment: bool) -> Term<'a> {
     within(env, &source, |text| {
-        let parse = if fragment { parse_method(text) } else { parse(text) };
+        let found = if fragment {
+            parse_method(text).diagnostics
+        } else {
+            let parse = parse(text);
+            let mut found = parse.diagnostics;
+            found.append(&mut checks::file(&parse.tree, checks::Author::User));
+            found.sort_by_key(|d| (d.span.start, d.span.end));
+            found
+        };
         let index = LineIndex::new(text);
-        list(env, parse.diagnostics.iter().map(|found| diagnostic(env, &index, found)))
+        list(env, found.iter().map(|found| diagnostic(env, &index, found)))
     })
 }
 
