@@ -104,7 +104,11 @@ fn bytes_that_are_no_utf8_give_a_tree() {
 }
 
 /// Pieces that make careless readers take square time when they repeat.
-const ADVERSARIES: [&str; 98] = [
+const ADVERSARIES: [&str; 102] = [
+    "state: a ",
+    "state: a = ",
+    "state: a :: A(",
+    "uses: A ",
     "(",
     ")",
     "[",
