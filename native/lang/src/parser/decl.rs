@@ -1,7 +1,7 @@
 //! Files, classes, protocols, extensions, methods.
 
 use super::expr::Until;
-use super::lookahead::{Decl, begins_selector};
+use super::lookahead::{Decl, MemberEnd, begins_selector};
 use super::{Ctx, FILE, Parser, Place, is_word};
 use crate::diag::code;
 use crate::lexer::TokenKind;
@@ -186,7 +186,7 @@ impl Parser<'_, '_> {
             self.nodes.append(&mut kids, params);
         }
         self.class_clauses(&mut kids);
-        let ctx = Ctx { place: Place::Class, h: MEMBER_COLUMN, brackets: 0, slot: false };
+        let ctx = Ctx { place: Place::Class, h: MEMBER_COLUMN, brackets: 0, slot: false, map: false };
         self.in_ctx(ctx, |p| p.class_members(&mut kids));
         self.node(NodeKind::ClassDef, first, kids)
     }
@@ -236,7 +236,7 @@ impl Parser<'_, '_> {
         let mut seen = false;
         let mut column = MEMBER_COLUMN;
         loop {
-            self.ctx = Ctx { place: Place::Class, h: column, brackets: 0, slot: false };
+            self.ctx = Ctx { place: Place::Class, h: column, brackets: 0, slot: false, map: false };
             let i = self.pos;
             if self.at(K::Eof) {
                 return;
@@ -328,16 +328,18 @@ impl Parser<'_, '_> {
         }
         let name = self.decl_name();
         self.nodes.append(&mut kids, name);
+        self.ctx.slot = true;
         if self.eat(K::DColon) {
             let ty = self.type_expr();
             self.nodes.append(&mut kids, ty);
         }
-        if self.eat(K::Eq) {
-            self.ctx.slot = true;
+        // The next member may be a method named `=`.
+        if self.at(K::Eq) && !self.at_boundary() {
+            self.bump();
             let default = self.statement();
-            self.ctx.slot = false;
             self.nodes.append(&mut kids, default);
         }
+        self.ctx.slot = false;
         self.end_of_line(&mut kids, "the end of the declaration");
         self.node(NodeKind::Slot, first, kids)
     }
@@ -460,16 +462,25 @@ impl Parser<'_, '_> {
             let clause = self.node_of(NodeKind::ExtendingClause, clause, &[parent]);
             self.nodes.append(&mut kids, clause);
         }
-        let ctx = Ctx { place: Place::Protocol, h: MEMBER_COLUMN, brackets: 0, slot: false };
+        let ctx = Ctx { place: Place::Protocol, h: MEMBER_COLUMN, brackets: 0, slot: false, map: false };
         self.in_ctx(ctx, |p| p.protocol_members(&mut kids));
         self.node(NodeKind::ProtocolDef, first, kids)
     }
 
     /// The token that begins the next member of a protocol, seen from the member that begins at the current one.
-    fn protocol_member_end(&self, column: u32) -> usize {
+    fn protocol_member_end(&mut self, column: u32) -> usize {
+        // Several members may share a line, and those that do not begin theirs count as standing at the usual column.
+        let memo = usize::from(self.tok().nl());
+        let known = self.look.member_ends.get(memo).copied().unwrap_or_default();
+        if known.column == column && (known.from..known.end).contains(&self.pos) {
+            return known.end;
+        }
         let mut i = self.pos + 1;
         while self.kind_at(i) != TokenKind::Eof && self.tok_at(i).col().is_none_or(|c| c > column) {
             i += 1;
+        }
+        if let Some(known) = self.look.member_ends.get_mut(memo) {
+            *known = MemberEnd { column, from: self.pos, end: i };
         }
         i
     }
@@ -486,7 +497,7 @@ impl Parser<'_, '_> {
                 continue;
             }
             let column = self.tok().col().unwrap_or(MEMBER_COLUMN);
-            self.ctx = Ctx { place: Place::Protocol, h: column, brackets: 0, slot: false };
+            self.ctx = Ctx { place: Place::Protocol, h: column, brackets: 0, slot: false, map: false };
             let end = self.protocol_member_end(column);
             let provided = self.look_until(end, |p| p.header(i).is_some());
             if column == 0 && inner && !provided {
