@@ -275,6 +275,14 @@ fn a_match_without_receiver_and_end_gives_a_tree() {
 }
 
 #[test]
+fn what_the_fuzzer_reached_gives_trees() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    assert!(files.len() > 400);
+    files.iter().for_each(|file| everything(&std::fs::read(file).unwrap()));
+}
+
+#[test]
 fn the_corpus_is_valid() {
     for seed in 0..30 {
         let source = class_file(400, seed);
