@@ -200,7 +200,7 @@ terminate(_Crash, []) ->
 %% What the store did or found comes back as values and is told once.
 log_event({unknown, _Seq, Field, Value}) ->
     ?LOG_WARNING("ChangeLog: the word ~ts of the field ~ts is unknown; the line is kept as it is", [Value, Field],
-        ?DOMAIN#{field => Field, value => Value});
+        ?DOMAIN#{field => binary_to_existing_atom(Field), value => Value});
 log_event({skipped, Line, Offset, Length, Why}) ->
     ?LOG_WARNING("ChangeLog: line ~b (~b bytes at ~b) is no entry and is kept as it is: ~ts",
         [Line, Length, Offset, Why], ?DOMAIN);

@@ -220,7 +220,9 @@ fn changelog_open<'a>(
 /// Ends the run in good order; the next one begins another epoch.
 #[rustler::nif(schedule = "DirtyIo")]
 fn changelog_end() -> Atom {
-    if let Some(log) = CURRENT.lock().take() {
+    // Taken in a statement of its own, so that no reader waits for the writers that ending waits for.
+    let ended = CURRENT.lock().take();
+    if let Some(log) = ended {
         RUNS.end(log.settings().dir.as_deref());
     }
     atoms::ok()
