@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::archive::{self, Plan};
 use super::bodies;
-use super::delta::{self, DeltaStep};
+use super::delta::{self, DeltaStep, Listed, Remembered, Texts};
 use super::entry::{Entry, MAX_NUMBER, NewEntry, Side, UnknownWord, line_with_flushed};
 use super::error::{Error, Step};
 use super::io::{Disk, DiskFile, DiskLock, FailPoint, FileId, RealDisk, append_split};
@@ -193,6 +193,7 @@ pub struct ChangeLog {
     disk: Arc<dyn Disk>,
     paths: Option<Paths>,
     view: ArcSwap<View>,
+    compared: Remembered,
     writer: Mutex<Writer>,
 }
 
@@ -294,6 +295,7 @@ impl ChangeLog {
             disk,
             paths,
             view: ArcSwap::from_pointee(View::new(0, imbl::Vector::new())),
+            compared: Remembered::default(),
             writer: Mutex::new(Writer {
                 closed: false,
                 epoch: 0,
@@ -1151,12 +1153,45 @@ impl ChangeLog {
         )
     }
 
+    /// Every entry by rising number with what a listing has to do for it, all of one state. Reads each source file once,
+    /// and of the bodies those that were not compared with that file before.
+    #[must_use]
+    pub fn listing(&self) -> Vec<Listed> {
+        self.compared.list(self.view().rows(), self)
+    }
+
+    /// Keeps what came of comparing an entry, for the next [`ChangeLog::listing`]. `key` is the one that came with the
+    /// step; a failure that may pass is not to be handed in.
+    pub fn remember_delta(&self, seq: u64, key: u64, clean: bool, diff: Option<&[u8]>) {
+        if self.view().entry(seq).is_some() {
+            self.compared.put(seq, key, clean, diff);
+        }
+    }
+
     /// Ends the run: gives the lock back and refuses further writes. Views stay readable.
     pub fn close(&self) {
         let mut writer = self.writer.lock();
         writer.closed = true;
         writer.file = None;
         writer.lock = None;
+    }
+}
+
+impl Texts for ChangeLog {
+    fn body_id(&self, entry: &Entry) -> Option<FileId> {
+        let (paths, name) = (self.paths.as_ref()?, entry.source_ref.as_deref()?);
+        if !bodies::is_plain_name(name) {
+            return None;
+        }
+        self.disk.id(&paths.sources.join(name)).ok()?
+    }
+
+    fn body(&self, entry: &Entry) -> Option<Vec<u8>> {
+        self.read_source_body(entry).ok()
+    }
+
+    fn file(&self, name: &str) -> Option<Vec<u8>> {
+        self.read_source_file(name).ok().map(|(text, _)| text)
     }
 }
 
