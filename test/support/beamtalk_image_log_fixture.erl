@@ -1,7 +1,7 @@
 %% A ChangeLog for a case: a home of its own, the fake host, what the module logs, and lines and entries to put in.
 -module(beamtalk_image_log_fixture).
 
--export([start/1, stop/0, open/1, open/2, close/0, dir/1, log_file/1]).
+-export([start/1, stop/0, open/1, open/2, serve/1, close/0, dir/1, log_file/1]).
 -export([settings/1, entry/1, entry/2, line/1, line/2, write_log/2, seqs/0, warnings/1, await/1, parallel/1]).
 
 -define(LOG, beamtalk_workspace_changelog).
@@ -31,10 +31,15 @@ open(Id) ->
 -spec open(binary() | undefined, #{atom() => term()}) -> [{logger:level(), binary()}].
 open(Id, Settings) ->
     ok = settings(Settings),
-    {ok, Pid} = ?LOG:start_link(#{workspace_id => Id}),
-    %% A case that fails must not end the run in its own way.
-    unlink(Pid),
+    ok = serve(Id),
     beamtalk_image_log_events:take_texts().
+
+%% Starts the server apart from the caller: a case that fails must not end the run in its own way.
+-spec serve(binary() | undefined) -> ok.
+serve(Id) ->
+    {ok, Pid} = ?LOG:start_link(#{workspace_id => Id}),
+    true = unlink(Pid),
+    ok.
 
 -spec settings(#{atom() => term()}) -> ok.
 settings(Settings) ->

@@ -536,21 +536,18 @@ impl ChangeLog {
             return Err(Error::BadField { field: "line", why: "longer than a line may be" });
         }
         let pairs = [(&entry.source_ref, new.source), (&entry.prev_source_ref, new.prev_source)];
-        let mut written = Vec::with_capacity(2);
-        for (name, body) in pairs {
-            if let (Some(name), Some(body)) = (name, body) {
-                if written.is_empty() {
-                    disk.make_dir(&paths.sources)
-                        .map_err(|error| Error::io(Step::EnsurePath, &paths.sources, &error))?;
-                    disk.reached(FailPoint::BeforeBody);
-                }
-                bodies::write(disk, &paths.sources, name, body, sync)?;
-                written.push(name);
+        let bodies: Vec<(&str, &[u8])> =
+            pairs.into_iter().filter_map(|(name, body)| name.as_deref().zip(body)).collect();
+        let remove = || {
+            for (name, _) in &bodies {
+                let _ = disk.remove(&paths.sources.join(name));
             }
-        }
-        if sync && !written.is_empty() {
-            disk.sync_dir(&paths.sources)
-                .map_err(|error| Error::io(Step::WriteBody, &paths.sources, &error))?;
+        };
+        if !bodies.is_empty() {
+            disk.make_dir(&paths.sources)
+                .map_err(|error| Error::io(Step::EnsurePath, &paths.sources, &error))?;
+            // No line names them yet. On a full disk even half a body would be in the way.
+            self.write_bodies(paths, &bodies, sync).inspect_err(|_| remove())?;
         }
         disk.reached(FailPoint::BetweenBodyAndLine);
         let Some(open) = writer.file.as_mut() else { return Err(Error::Closed) };
@@ -563,9 +560,7 @@ impl ChangeLog {
             // The bodies go only when it is certain that no line names them.
             open.dirty = open.file.truncate(open.length).is_err();
             if !open.dirty {
-                for name in written {
-                    let _ = disk.remove(&paths.sources.join(&**name));
-                }
+                remove();
             }
             return Err(Error::io(Step::WriteLog, &paths.log, &error));
         }
@@ -573,6 +568,19 @@ impl ChangeLog {
         disk.reached(FailPoint::AfterLine);
         line.pop();
         Ok(line.into_boxed_slice())
+    }
+
+    fn write_bodies(&self, paths: &Paths, bodies: &[(&str, &[u8])], sync: bool) -> Result<(), Error> {
+        let disk = &*self.disk;
+        disk.reached(FailPoint::BeforeBody);
+        for (name, body) in bodies {
+            bodies::write(disk, &paths.sources, name, body, sync)?;
+        }
+        if sync {
+            disk.sync_dir(&paths.sources)
+                .map_err(|error| Error::io(Step::WriteBody, &paths.sources, &error))?;
+        }
+        Ok(())
     }
 
     /// Makes the log ready to be written: folder, lock, the file itself, its tail. Repeats what failed before.
