@@ -92,8 +92,8 @@
     changelog_entries/1,
     changelog_size/0,
     changelog_epoch/0,
-    changelog_rows/0,
-    changelog_delta_steps/0,
+    changelog_listing/0,
+    changelog_remember/1,
     changelog_delta/2,
     changelog_dirty/0,
     changelog_body/1,
@@ -195,8 +195,8 @@
     changelog_entries/1,
     changelog_size/0,
     changelog_epoch/0,
-    changelog_rows/0,
-    changelog_delta_steps/0,
+    changelog_listing/0,
+    changelog_remember/1,
     changelog_delta/2,
     changelog_dirty/0,
     changelog_body/1,
@@ -502,11 +502,11 @@ changelog_size() -> ?STUB.
 -spec changelog_epoch() -> non_neg_integer() | closed.
 changelog_epoch() -> ?STUB.
 
--spec changelog_rows() -> [{tuple(), boolean(), boolean()}].
-changelog_rows() -> ?STUB.
+-spec changelog_listing() -> [{tuple(), boolean(), boolean(), none | tuple()}].
+changelog_listing() -> ?STUB.
 
--spec changelog_delta_steps() -> [{non_neg_integer(), tuple()}].
-changelog_delta_steps() -> ?STUB.
+-spec changelog_remember([{non_neg_integer(), non_neg_integer(), boolean(), binary() | undefined}]) -> ok.
+changelog_remember(_A) -> ?STUB.
 
 -spec changelog_delta(binary(), binary()) -> clean | {differs, binary(), binary()}.
 changelog_delta(_A, _B) -> ?STUB.

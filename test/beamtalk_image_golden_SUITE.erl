@@ -1,4 +1,4 @@
-%% The answers of the original modules, recorded call by call, against ours (contract §2 to §4).
+%% The answers of the original modules, recorded call by call, against ours (contract §2 to §5).
 %%
 %% Nothing is compared less strictly than the recording itself says, except the rows of `intended/0', each of
 %% which stands in docs/weaknesses.md and is asserted here by what it adds.
@@ -12,6 +12,7 @@
     index_answers_as_recorded/1,
     index_of_a_real_image_answers_as_recorded/1,
     protocols_answer_as_recorded/1,
+    changelog_answers_as_recorded/1,
     every_intended_difference_is_documented/1,
     a_wrong_answer_is_found/1,
     a_missing_or_added_event_is_found/1,
@@ -23,6 +24,7 @@
 -define(XREF, 2142).
 -define(XREF_IMAGE, 2555).
 -define(PROTOCOLS, 2213).
+-define(CHANGELOG, 1980).
 
 %% How much of a term a report shows.
 -define(DEPTH, 200).
@@ -33,6 +35,7 @@ all() ->
         index_answers_as_recorded,
         index_of_a_real_image_answers_as_recorded,
         protocols_answer_as_recorded,
+        changelog_answers_as_recorded,
         every_intended_difference_is_documented,
         a_wrong_answer_is_found,
         a_missing_or_added_event_is_found,
@@ -107,6 +110,15 @@ protocols_answer_as_recorded(_Config) ->
     Outcome = replay(beamtalk_protocol_registry, "protocol_registry", #{}),
     ?assertEqual([], maps:get(set_aside, Outcome)),
     assert_same(?PROTOCOLS, Outcome).
+
+changelog_answers_as_recorded(Config) ->
+    Dir = string:trim(proplists:get_value(priv_dir, Config), trailing, "/"),
+    ok = beamtalk_image_golden_log:prepare(Dir),
+    Outcome = replay(beamtalk_workspace_changelog, "changelog", #{
+        call => fun(Module, Function, Args) -> beamtalk_image_golden_log:call(Dir, Module, Function, Args) end
+    }),
+    ?assertEqual([], maps:get(set_aside, Outcome)),
+    assert_same(?CHANGELOG, Outcome).
 
 every_intended_difference_is_documented(_Config) ->
     {ok, Text} = file:read_file(beamtalk_image_fixtures:path("docs/weaknesses.md")),

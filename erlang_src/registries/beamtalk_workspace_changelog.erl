@@ -5,9 +5,11 @@
 %% leaves the run open: reads and writes go on, and the next start continues the same epoch. Writes run in the caller
 %% on a dirty scheduler, one at a time; readers see one whole state and never wait for a writer.
 %%
-%% Settings are environment keys of the application `beamtalk_image': `changelog_bound' (entries kept, 1000),
-%% `changelog_slack' (how far below the bound a rotation goes, 100) and `changelog_durability' (`os', the default, or
-%% `fsync').
+%% Settings are environment keys of the application `beamtalk_image', read on start: `changelog_bound' (entries kept,
+%% 1000), `changelog_slack' (how far below the bound a rotation goes, 100) and `changelog_durability' (`os', the default,
+%% or `fsync'). A value that is none is refused by key. `changelog_fail_point' is for crash tests: the name of a point in
+%% the writer, a colon and a count, at which the node ends as if killed; a pipe's path behind another colon makes the
+%% writer wait for that pipe instead.
 -module(beamtalk_workspace_changelog).
 -behaviour(gen_server).
 
@@ -120,8 +122,14 @@
 
 %% ---- The process ---------------------------------------------------------------------------------------------
 
-%% @doc Starts the server and opens the log of the workspace `workspace_id', or one in memory without it. A folder that
-%% another node has open is refused with `{error, {locked, Text}}'.
+%% @doc Starts the server and opens the log of the workspace `workspace_id', or one in memory without it.
+%%
+%% A folder that another node has open is refused with `{error, {locked, Text}}', and the text names the other one's
+%% process and host; nothing was read or written. A supervisor that starts this among its children therefore does not
+%% start, and hands the reason on; one that restarts it gives up after as many attempts as it allows. The other node must
+%% end first, since two writers would destroy the log. A folder that cannot be written is no error: what can be read is
+%% read, a warning says what failed, and each write tries again. `{error, {bad_setting, Key, Value}}' names a setting that
+%% is none.
 -spec start_link(Config :: #{workspace_id => binary() | undefined, _ => _}) -> {ok, pid()} | {error, term()}.
 start_link(Config) when is_map(Config) ->
     case gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []) of
@@ -153,27 +161,39 @@ home_dir() ->
 init(Config) ->
     process_flag(trap_exit, true),
     ok = beamtalk_image_host:set_log_domain(runtime),
-    case open(changes_dir(maps:get(workspace_id, Config, undefined))) of
-        {ok, _Epoch, Events} ->
-            lists:foreach(fun log_event/1, Events),
-            {ok, []};
-        {error, Reason} ->
-            {stop, Reason}
+    case settings() of
+        {ok, Settings} -> started(open(changes_dir(maps:get(workspace_id, Config, undefined)), Settings));
+        {error, Reason} -> {stop, Reason}
     end.
 
-open(Dir) ->
+started({ok, _Epoch, Events}) ->
+    lists:foreach(fun log_event/1, Events),
+    {ok, []};
+started({error, Reason}) ->
+    {stop, Reason}.
+
+settings() ->
+    Settings = [
+        {Key, application:get_env(beamtalk_image, Key, Default), Is}
+        || {Key, Default, Is} <- [
+            {changelog_bound, 1_000, fun(Bound) -> is_integer(Bound) andalso Bound > 0 end},
+            {changelog_slack, 100, fun(Slack) -> is_integer(Slack) andalso Slack >= 0 end},
+            {changelog_durability, os, fun(Level) -> lists:member(Level, [os, fsync]) end},
+            {changelog_fail_point, none, fun(Point) -> Point =:= none orelse is_binary(Point) end}
+        ]
+    ],
+    case [{bad_setting, Key, Value} || {Key, Value, Is} <- Settings, not Is(Value)] of
+        [] -> {ok, [Value || {_Key, Value, _Is} <- Settings]};
+        [Bad | _] -> {error, Bad}
+    end.
+
+open(Dir, [Bound, Slack, Durability, FailPoint]) ->
     Path =
         case Dir of
             undefined -> none;
             _ -> unicode:characters_to_binary(Dir)
         end,
-    beamtalk_image_nif:changelog_open(
-        Path,
-        application:get_env(beamtalk_image, changelog_bound, 1_000),
-        application:get_env(beamtalk_image, changelog_slack, 100),
-        application:get_env(beamtalk_image, changelog_durability, os) =:= fsync,
-        application:get_env(beamtalk_image, changelog_fail_point, none)
-    ).
+    beamtalk_image_nif:changelog_open(Path, Bound, Slack, Durability =:= fsync, FailPoint).
 
 %% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, {error, unknown_request}, []}.
@@ -200,7 +220,7 @@ terminate(_Crash, []) ->
 %% What the store did or found comes back as values and is told once.
 log_event({unknown, _Seq, Field, Value}) ->
     ?LOG_WARNING("ChangeLog: the word ~ts of the field ~ts is unknown; the line is kept as it is", [Value, Field],
-        ?DOMAIN#{field => Field, value => Value});
+        ?DOMAIN#{field => binary_to_existing_atom(Field), value => Value});
 log_event({skipped, Line, Offset, Length, Why}) ->
     ?LOG_WARNING("ChangeLog: line ~b (~b bytes at ~b) is no entry and is kept as it is: ~ts",
         [Line, Length, Offset, Why], ?DOMAIN);
@@ -436,26 +456,24 @@ located(File, Class, Selector, Side) ->
 changeLog() ->
     #{'$beamtalk_class' => 'ChangeLog', entries => change_entries()}.
 
-%% @doc Every entry as a value object by rising number, with what it counts for now. `clean' and `diff' compare the
-%% method on disk with the recorded text, for entries that are active and not shadowed.
+%% @doc Every entry as a value object by rising number, with what it counts for now, all of one state of the log. `clean'
+%% and `diff' compare the method on disk with the recorded text, for entries that are active and not shadowed. Each source
+%% file is read once; the host is asked only about entries that were not compared with the same text before.
 -spec change_entries() -> [map()].
 change_entries() ->
-    Rows = ?READ(beamtalk_image_nif:changelog_rows(), []),
-    Steps = maps:from_list(?READ(beamtalk_image_nif:changelog_delta_steps(), [])),
-    [change_entry(Entry, Active, Shadowed, Steps) || {Entry, Active, Shadowed} <- Rows].
-
-change_entry(#change{seq = Seq} = Entry, Active, Shadowed, Steps) ->
-    {Clean, Diff} =
-        try
-            compared(maps:get(Seq, Steps, nothing), Entry)
-        catch
-            %% One entry must not fail the listing.
-            _:_ -> {false, nil}
+    Rows = [{Row, delta(Row)} || Row <- ?READ(beamtalk_image_nif:changelog_listing(), [])],
+    ok =
+        case [Result || {_Row, {_Clean, _Diff, Result}} <- Rows] of
+            [] -> ok;
+            New -> ?READ(beamtalk_image_nif:changelog_remember(New), ok)
         end,
+    [change_entry(Row, element(1, Delta), or_nil(element(2, Delta))) || {Row, Delta} <- Rows].
+
+change_entry({#change{seq = Seq} = Entry, Active, Shadowed, _Step}, Clean, Diff) ->
     #{
         '$beamtalk_class' => 'ChangeEntry',
         seq => Seq,
-        className => binary_to_atom(Entry#change.class),
+        className => name(Entry#change.class),
         selector => name_or_nil(Entry#change.selector),
         kind => Entry#change.kind,
         side => or_nil(Entry#change.side),
@@ -472,18 +490,29 @@ change_entry(#change{seq = Seq} = Entry, Active, Shadowed, Steps) ->
         diff => Diff
     }.
 
-compared(nothing, _Entry) ->
-    {false, nil};
-compared({text, Text}, _Entry) ->
-    {false, or_nil(beamtalk_image_host:diff(<<>>, Text))};
-compared({span, File, Memory}, #change{class = Class, selector = Selector, side = Side}) ->
-    case located(File, Class, Selector, Side) of
-        failed -> {false, nil};
-        selector_not_found -> shown(body_delta(<<>>, Memory));
-        {ok, Disk} -> shown(body_delta(Disk, Memory))
+%% Clean, the difference, and what is to be remembered of it. One entry must not fail the listing, and what failed may
+%% succeed the next time.
+delta({_Entry, _Active, _Shadowed, none}) ->
+    {false, undefined};
+delta({_Entry, _Active, _Shadowed, {known, Clean, Diff}}) ->
+    {Clean, Diff};
+delta({#change{seq = Seq} = Entry, _Active, _Shadowed, Step}) ->
+    try compared(Step, Entry) of
+        failed -> {false, undefined};
+        {false, undefined} -> {false, undefined};
+        {Clean, Diff} -> {Clean, Diff, {Seq, element(2, Step), Clean, Diff}}
+    catch
+        _:_ -> {false, undefined}
     end.
 
-shown({Clean, Diff}) -> {Clean, or_nil(Diff)}.
+compared({text, _Key, Text}, _Entry) ->
+    {false, beamtalk_image_host:diff(<<>>, Text)};
+compared({span, _Key, File, Memory}, #change{class = Class, selector = Selector, side = Side}) ->
+    case located(File, Class, Selector, Side) of
+        failed -> failed;
+        selector_not_found -> body_delta(<<>>, Memory);
+        {ok, Disk} -> body_delta(Disk, Memory)
+    end.
 
 %% @private
 %% Whether two method texts are the same but for layout, and the difference if they are not.
@@ -499,13 +528,16 @@ body_delta(Disk, Memory) ->
 -spec dirtyMethods() -> #{Class :: atom() => Selectors :: map()}.
 dirtyMethods() ->
     maps:from_list([
-        {binary_to_atom(Class),
-            beamtalk_image_host:make_set([binary_to_atom(Selector) || Selector <- Selectors])}
+        {name(Class), beamtalk_image_host:make_set([name(Selector) || Selector <- Selectors])}
         || {Class, Selectors} <- ?READ(beamtalk_image_nif:changelog_dirty(), [])
     ]).
 
 name_or_nil(undefined) -> nil;
-name_or_nil(Name) -> binary_to_atom(Name).
+name_or_nil(Name) -> name(Name).
+
+%% A recorded name that no atom can spell is shown as far as one can.
+name(Name) ->
+    binary_to_atom(string:slice(Name, 0, 255)).
 
 or_nil(undefined) -> nil;
 or_nil(Value) -> Value.

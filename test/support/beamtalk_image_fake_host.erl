@@ -42,6 +42,7 @@
     start_class/2,
     find_sends/1,
     method_span/4,
+    diff/2,
     home_dir/0
 ]).
 
@@ -252,6 +253,9 @@ find_sends(Source) ->
 method_span(Source, Class, Selector, Side) ->
     Args = [Source, Class, Selector, Side],
     called(method_span, Args, fun() -> answer(method_span, Args, {error, noproc, <<"no compiler">>}) end).
+
+diff(Old, New) ->
+    called(diff, [Old, New], fun() -> beamtalk_image_text_diff:unified(Old, New) end).
 
 home_dir() ->
     called(home_dir, [], fun() -> option_or(home, false) end).

@@ -20,17 +20,24 @@
     set_aside := [{pos_integer(), string(), term()}]
 }.
 
--define(REGISTRIES, [beamtalk_extensions, beamtalk_xref, beamtalk_protocol_registry]).
+-type call() :: fun((module(), atom(), [term()]) -> term()).
+%% How a call of the trace is made; it answers what it raises as `{raises, Class, Reason}'.
+
+-define(REGISTRIES, [
+    beamtalk_extensions, beamtalk_xref, beamtalk_protocol_registry, beamtalk_workspace_changelog
+]).
 
 %% Replays the terms against `Module'; the fake host must be the host. `Image' gives the entries of a class.
--spec replay(module(), [term()], #{image => #{atom() => {atom(), [map()]}}, intended => [intended()]}) ->
-    outcome().
+-spec replay(module(), [term()], #{
+    image => #{atom() => {atom(), [map()]}}, intended => [intended()], call => call()
+}) -> outcome().
 replay(Module, Terms, Options) ->
     [tell_host(Function, Args, Answer) || {host, Function, Args, Answer} <- Terms],
     Trace = #{
         module => Module,
         image => maps:get(image, Options, #{}),
         intended => maps:get(intended, Options, []),
+        call => maps:get(call, Options, fun call/3),
         internal => maps:from_list([{Step, true} || {note, Step, internal} <- Terms]),
         events => grouped([{Step, {Level, Meta}} || {log, Step, Level, Meta} <- Terms]),
         starts => grouped(starts(Terms, none))
@@ -98,7 +105,7 @@ with_funs(Term) -> Term.
 step(Step, {Module, Function}, Args, Recorded, Trace, #{steps := Steps} = Outcome) ->
     _ = beamtalk_image_log_events:take(),
     ok = beamtalk_image_fake_host:forget_counts(),
-    Answered = call(Module, Function, Args),
+    Answered = (maps:get(call, Trace))(Module, Function, Args),
     {Got, SetAside} = set_aside(Module, Function, Answered, Trace),
     Checks = lists:flatten([
         check_answer(Module, Function, normal(Module, Function, with_funs(Recorded)),

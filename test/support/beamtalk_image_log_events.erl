@@ -2,7 +2,7 @@
 %% expected warnings do not fill the reports.
 -module(beamtalk_image_log_events).
 
--export([start/1, stop/0, take/0]).
+-export([start/1, stop/0, take/0, take_texts/0]).
 -export([filter/2]).
 
 -type event() :: {module(), logger:level(), map()}.
@@ -33,16 +33,24 @@ stop() ->
 %% What was caught since the last question, oldest first.
 -spec take() -> [event()].
 take() ->
-    Events = ets:tab2list(?MODULE),
-    lists:foreach(fun({Order, _}) -> ets:delete(?MODULE, Order) end, Events),
-    [Event || {_Order, Event} <- Events].
+    [Event || {_Order, Event, _Text} <- take_rows()].
+
+%% The same as levels and words.
+-spec take_texts() -> [{logger:level(), binary()}].
+take_texts() ->
+    [{Level, Text} || {_Order, {_Module, Level, _}, Text} <- take_rows()].
+
+take_rows() ->
+    Rows = ets:tab2list(?MODULE),
+    lists:foreach(fun(Row) -> ets:delete(?MODULE, element(1, Row)) end, Rows),
+    Rows.
 
 %% @private
 filter(#{level := Level, msg := Message, meta := #{mfa := {Module, _, _}} = Meta}, Modules) ->
     case lists:member(Module, Modules) of
         true ->
             Event = {Module, Level, what_counts(Message, Meta)},
-            ets:insert(?MODULE, {erlang:unique_integer([monotonic]), Event}),
+            ets:insert(?MODULE, {erlang:unique_integer([monotonic]), Event, words(Message)}),
             stop;
         false ->
             ignore
@@ -56,3 +64,7 @@ what_counts({report, Report}, Meta) when is_map(Report) ->
     Report#{domain => {maps:get(domain, Report, missing), maps:get(domain, Meta, missing)}};
 what_counts(_Text, Meta) ->
     maps:with([domain, field, value], Meta).
+
+words({report, Report}) -> unicode:characters_to_binary(io_lib:format("~tp", [Report]));
+words({string, Text}) -> unicode:characters_to_binary(Text);
+words({Format, Args}) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

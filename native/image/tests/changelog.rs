@@ -1031,6 +1031,55 @@ fn g1_patching_three_times_is_one_pending_change_and_three_records() {
     assert_eq!((dirty(&log), log.view().len()), (vec![], 8));
 }
 
+/// The rows of a listing: what was remembered, or nothing where the host would have to be asked.
+fn known(log: &ChangeLog) -> Vec<Option<(bool, Option<Vec<u8>>)>> {
+    let known = |step: ListedStep| match step {
+        ListedStep::Known { clean, diff } => Some((clean, diff.map(|diff| diff.to_vec()))),
+        _ => None,
+    };
+    log.listing().into_iter().map(|listed| known(listed.step)).collect()
+}
+
+/// As the shim does it; answers how many rows had to be compared.
+fn compare_all(log: &ChangeLog) -> usize {
+    let mut compared = 0;
+    for listed in log.listing() {
+        if let ListedStep::NeedSpan { key, memory, .. } | ListedStep::NewText { key, text: memory } =
+            listed.step
+        {
+            log.remember_delta(listed.row.entry.seq, key, false, Some(&memory));
+            compared += 1;
+        }
+    }
+    compared
+}
+
+#[test]
+fn a_comparison_is_neither_made_twice_nor_kept_for_other_bytes() {
+    let place = Place::new();
+    let (log, _) = place.open();
+    let (a, b) = (place.source("a.bt", "  m => 1\n"), place.source("b.bt", "  n => 1\n"));
+    let in_file = |file, selector, text| NewEntry { source_file: Some(file), ..patch("A", selector, text) };
+    log.append(&in_file(&a, "m", "m => 2")).unwrap();
+    log.append(&in_file(&b, "n", "n => 2")).unwrap();
+    log.append(&NewEntry { kind: Kind::NewClass, selector: None, ..patch("B", "", "Object subclass: B") })
+        .unwrap();
+    assert_eq!((known(&log), compare_all(&log), compare_all(&log)), (vec![None, None, None], 3, 0));
+    let remembered = |text: &str| Some((false, Some(text.as_bytes().to_vec())));
+    let all = vec![remembered("m => 2"), remembered("n => 2"), remembered("Object subclass: B")];
+    assert_eq!(known(&log), all);
+    // Another file's change, of the same length, concerns the rows of that file alone.
+    place.source("b.bt", "  n => 2\n");
+    assert_eq!(known(&log), vec![all[0].clone(), None, all[2].clone()]);
+    assert_eq!(compare_all(&log), 1);
+    // A newer patch shadows the first; what was known of that one is dropped.
+    log.append(&in_file(&a, "m", "m => 3")).unwrap();
+    assert_eq!(known(&log), vec![None, all[1].clone(), all[2].clone(), None]);
+    // A row whose body is gone is as unknown as one never compared, and has no step.
+    fs::remove_file(place.dir.join("sources").join(bodies::source_name(1))).unwrap();
+    assert!(matches!(log.listing()[1].step, ListedStep::Nothing));
+}
+
 #[test]
 fn g2_a_removal_is_not_beaten_by_the_older_patch_even_after_rotation() {
     let place = Place::new();

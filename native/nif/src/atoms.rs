@@ -122,6 +122,7 @@ rustler::atoms! {
     pending,
     clean,
     differs,
+    known,
     no_workspace,
     no_entry,
     no_prev_source,

@@ -1,10 +1,11 @@
 //! NIFs of the ChangeLog. All that touch the disk run on dirty I/O schedulers.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use beamtalk_image::changelog::{
-    AuthorKind, ChangeLog, Delta, DeltaStep, Durability, Entry, Error, Intent, Kind, NewEntry, RealDisk,
+    AuthorKind, ChangeLog, Delta, Durability, Entry, Error, Intent, Kind, ListedStep, NewEntry, RealDisk,
     Repair, RevertStep, RevertTarget, Rotation, Runs, Settings, Side, Span, SpanAnswer, UnknownWord,
     after_span, delta,
 };
@@ -220,7 +221,9 @@ fn changelog_open<'a>(
 /// Ends the run in good order; the next one begins another epoch.
 #[rustler::nif(schedule = "DirtyIo")]
 fn changelog_end() -> Atom {
-    if let Some(log) = CURRENT.lock().take() {
+    // Taken in a statement of its own, so that no reader waits for the writers that ending waits for.
+    let ended = CURRENT.lock().take();
+    if let Some(log) = ended {
         RUNS.end(log.settings().dir.as_deref());
     }
     atoms::ok()
@@ -358,34 +361,52 @@ fn changelog_epoch(env: Env<'_>) -> Term<'_> {
     current().map_or_else(|| atoms::closed().encode(env), |log| log.view().epoch().encode(env))
 }
 
-/// `{Entry, Active, Shadowed}` of every entry.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn changelog_rows(env: Env<'_>) -> Term<'_> {
-    let rows = current().map_or_else(Vec::new, |log| log.view().rows());
-    list(env, rows.iter().map(|row| (encode_entry(env, &row.entry), row.active, row.shadowed).encode(env)))
-}
-
-/// What a listing must do for each entry that counts, by its number: `{Seq, {text, Text}}` or
-/// `{Seq, {span, FileText, Memory}}`. Entries without either are left out.
+/// `{Entry, Active, Shadowed, Step}` of every entry, all of one state. The step is `none`, `{known, Clean, Diff}`,
+/// `{text, Key, Text}` or `{span, Key, FileText, Memory}`.
 #[rustler::nif(schedule = "DirtyIo")]
-fn changelog_delta_steps(env: Env<'_>) -> Term<'_> {
+fn changelog_listing(env: Env<'_>) -> Term<'_> {
     let Some(log) = current() else { return Term::list_new_empty(env) };
-    let steps: Vec<Term> = log
-        .view()
-        .rows()
+    let listing = log.listing();
+    // Rows of one file share one binary.
+    let mut files: HashMap<*const u8, Term> = HashMap::new();
+    let rows: Vec<Term> = listing
         .iter()
-        .filter_map(|row| {
-            let step = match log.delta_step(row) {
-                DeltaStep::Nothing => return None,
-                DeltaStep::NewText(text) => (atoms::text(), binary(env, &text)).encode(env),
-                DeltaStep::NeedSpan { file, memory, .. } => {
-                    (atoms::span(), binary(env, &file), binary(env, &memory)).encode(env)
+        .map(|listed| {
+            let step = match &listed.step {
+                ListedStep::Nothing => atoms::none().encode(env),
+                ListedStep::Known { clean, diff } => {
+                    let diff = diff
+                        .as_ref()
+                        .map_or_else(|| atoms::undefined().encode(env), |diff| binary(env, diff));
+                    (atoms::known(), boolean(env, *clean), diff).encode(env)
+                }
+                ListedStep::NewText { text, key } => (atoms::text(), *key, binary(env, text)).encode(env),
+                ListedStep::NeedSpan { file, memory, key } => {
+                    let file = *files.entry(file.as_ptr()).or_insert_with(|| binary(env, file));
+                    (atoms::span(), *key, file, binary(env, memory)).encode(env)
                 }
             };
-            Some((row.entry.seq, step).encode(env))
+            let row = &listed.row;
+            (encode_entry(env, &row.entry), boolean(env, row.active), boolean(env, row.shadowed), step)
+                .encode(env)
         })
         .collect();
-    list(env, steps.into_iter())
+    list(env, rows.into_iter())
+}
+
+/// What came of comparing: `{Seq, Key, Clean, Diff}`, the last a text or `undefined`. Others are left out.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn changelog_remember<'a>(results: Term<'a>) -> NifResult<Atom> {
+    let log = current();
+    each(results, |result| {
+        let (seq, key, clean, diff): (u64, u64, bool, Term) = result.decode()?;
+        let diff = diff.decode::<Binary>().ok();
+        if let Some(log) = &log {
+            log.remember_delta(seq, key, clean, diff.as_ref().map(Binary::as_slice));
+        }
+        Ok(())
+    })?;
+    Ok(atoms::ok())
 }
 
 /// `clean` or `{differs, Disk, Memory}`, both as they are to be shown.

@@ -1,7 +1,11 @@
 //! How an entry differs from the disk, for listings. Same two steps as a revert: the host tells the span.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::entry::{Entry, Kind};
 use super::io::FileId;
@@ -74,5 +78,135 @@ pub(super) fn step(
             }
         }
         _ => DeltaStep::Nothing,
+    }
+}
+
+/// One row of a listing.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The entry and what it counts for.
+    pub row: Row,
+    /// What is known about its difference from the disk, or has to be done to know it.
+    pub step: ListedStep,
+}
+
+/// What a listing has to do for one row. Results are handed to [`super::ChangeLog::remember_delta`], and are then
+/// [`ListedStep::Known`] until the source file changes.
+#[derive(Debug, Clone)]
+pub enum ListedStep {
+    /// As [`DeltaStep::Nothing`].
+    Nothing,
+    /// The result that was handed in for the same texts.
+    Known {
+        /// Whether disk and memory are the same but for layout.
+        clean: bool,
+        /// The difference as it was handed in.
+        diff: Option<Arc<[u8]>>,
+    },
+    /// As [`DeltaStep::NewText`].
+    NewText {
+        /// The text.
+        text: Vec<u8>,
+        /// Hand this in with the result.
+        key: u64,
+    },
+    /// As [`DeltaStep::NeedSpan`].
+    NeedSpan {
+        /// The bytes of the source file; rows of one file share them.
+        file: Arc<[u8]>,
+        /// The recorded new text.
+        memory: Vec<u8>,
+        /// Hand this in with the result.
+        key: u64,
+    },
+}
+
+/// Where a listing finds the texts; `None` for what cannot be read.
+pub(super) trait Texts {
+    /// Which file holds the recorded new text.
+    fn body_id(&self, entry: &Entry) -> Option<FileId>;
+    /// The recorded new text.
+    fn body(&self, entry: &Entry) -> Option<Vec<u8>>;
+    /// A source file of the project.
+    fn file(&self, name: &str) -> Option<Vec<u8>>;
+}
+
+/// The source files of one listing, each with the hash of its bytes.
+type Files = HashMap<Box<str>, Option<(Arc<[u8]>, u64)>>;
+
+/// What was compared before: a result an entry, each with what it was compared to. The key is a hash of the source
+/// file's bytes, which others change, and of which file the body is, which nobody changes.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    results: Mutex<HashMap<u64, Remember>>,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct Remember {
+    key: u64,
+    clean: bool,
+    diff: Option<Arc<[u8]>>,
+}
+
+impl Remembered {
+    pub(super) fn put(&self, seq: u64, key: u64, clean: bool, diff: Option<&[u8]>) {
+        self.results.lock().insert(seq, Remember { key, clean, diff: diff.map(Arc::from) });
+    }
+
+    fn get(&self, seq: u64, key: u64) -> Option<ListedStep> {
+        let results = self.results.lock();
+        let found = results.get(&seq).filter(|found| found.key == key)?;
+        Some(ListedStep::Known { clean: found.clean, diff: found.diff.clone() })
+    }
+
+    /// Steps for all rows; each source file is read once, and a body only where nothing is known yet.
+    pub(super) fn list(&self, rows: Vec<Row>, texts: &impl Texts) -> Vec<Listed> {
+        let mut files = HashMap::new();
+        let listed: Vec<Listed> = rows
+            .into_iter()
+            .map(|row| {
+                let step =
+                    if row.active && !row.shadowed { self.step(&row.entry, &mut files, texts) } else { None };
+                Listed { row, step: step.unwrap_or(ListedStep::Nothing) }
+            })
+            .collect();
+        let compared = |listed: &Listed| !matches!(listed.step, ListedStep::Nothing);
+        let current: std::collections::HashSet<u64> =
+            listed.iter().filter(|listed| compared(listed)).map(|listed| listed.row.entry.seq).collect();
+        self.results.lock().retain(|seq, _| current.contains(seq));
+        listed
+    }
+
+    fn step(&self, entry: &Entry, files: &mut Files, texts: &impl Texts) -> Option<ListedStep> {
+        match entry.kind {
+            Kind::NewClass => {
+                let key = self.hasher.hash_one(texts.body_id(entry)?);
+                match self.get(entry.seq, key) {
+                    Some(known) => Some(known),
+                    None => Some(ListedStep::NewText { text: texts.body(entry)?, key }),
+                }
+            }
+            Kind::Instance | Kind::Class => {
+                entry.selector.as_ref()?;
+                let name = entry.source_file.as_ref()?;
+                if !files.contains_key(name) {
+                    let text = texts.file(name).map(|text| {
+                        let hash = self.hasher.hash_one(&text);
+                        (Arc::from(text), hash)
+                    });
+                    files.insert(name.clone(), text);
+                }
+                let (file, hash) = files.get(name)?.as_ref()?;
+                let key = self.hasher.hash_one((hash, texts.body_id(entry)?));
+                match self.get(entry.seq, key) {
+                    Some(known) => Some(known),
+                    None => {
+                        Some(ListedStep::NeedSpan { file: Arc::clone(file), memory: texts.body(entry)?, key })
+                    }
+                }
+            }
+            _ => None,
+        }
     }
 }

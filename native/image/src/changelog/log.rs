@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::archive::{self, Plan};
 use super::bodies;
-use super::delta::{self, DeltaStep};
+use super::delta::{self, DeltaStep, Listed, Remembered, Texts};
 use super::entry::{Entry, MAX_NUMBER, NewEntry, Side, UnknownWord, line_with_flushed};
 use super::error::{Error, Step};
 use super::io::{Disk, DiskFile, DiskLock, FailPoint, FileId, RealDisk, append_split};
@@ -193,6 +193,7 @@ pub struct ChangeLog {
     disk: Arc<dyn Disk>,
     paths: Option<Paths>,
     view: ArcSwap<View>,
+    compared: Remembered,
     writer: Mutex<Writer>,
 }
 
@@ -294,6 +295,7 @@ impl ChangeLog {
             disk,
             paths,
             view: ArcSwap::from_pointee(View::new(0, imbl::Vector::new())),
+            compared: Remembered::default(),
             writer: Mutex::new(Writer {
                 closed: false,
                 epoch: 0,
@@ -534,21 +536,18 @@ impl ChangeLog {
             return Err(Error::BadField { field: "line", why: "longer than a line may be" });
         }
         let pairs = [(&entry.source_ref, new.source), (&entry.prev_source_ref, new.prev_source)];
-        let mut written = Vec::with_capacity(2);
-        for (name, body) in pairs {
-            if let (Some(name), Some(body)) = (name, body) {
-                if written.is_empty() {
-                    disk.make_dir(&paths.sources)
-                        .map_err(|error| Error::io(Step::EnsurePath, &paths.sources, &error))?;
-                    disk.reached(FailPoint::BeforeBody);
-                }
-                bodies::write(disk, &paths.sources, name, body, sync)?;
-                written.push(name);
+        let bodies: Vec<(&str, &[u8])> =
+            pairs.into_iter().filter_map(|(name, body)| name.as_deref().zip(body)).collect();
+        let remove = || {
+            for (name, _) in &bodies {
+                let _ = disk.remove(&paths.sources.join(name));
             }
-        }
-        if sync && !written.is_empty() {
-            disk.sync_dir(&paths.sources)
-                .map_err(|error| Error::io(Step::WriteBody, &paths.sources, &error))?;
+        };
+        if !bodies.is_empty() {
+            disk.make_dir(&paths.sources)
+                .map_err(|error| Error::io(Step::EnsurePath, &paths.sources, &error))?;
+            // No line names them yet. On a full disk even half a body would be in the way.
+            self.write_bodies(paths, &bodies, sync).inspect_err(|_| remove())?;
         }
         disk.reached(FailPoint::BetweenBodyAndLine);
         let Some(open) = writer.file.as_mut() else { return Err(Error::Closed) };
@@ -561,9 +560,7 @@ impl ChangeLog {
             // The bodies go only when it is certain that no line names them.
             open.dirty = open.file.truncate(open.length).is_err();
             if !open.dirty {
-                for name in written {
-                    let _ = disk.remove(&paths.sources.join(&**name));
-                }
+                remove();
             }
             return Err(Error::io(Step::WriteLog, &paths.log, &error));
         }
@@ -571,6 +568,19 @@ impl ChangeLog {
         disk.reached(FailPoint::AfterLine);
         line.pop();
         Ok(line.into_boxed_slice())
+    }
+
+    fn write_bodies(&self, paths: &Paths, bodies: &[(&str, &[u8])], sync: bool) -> Result<(), Error> {
+        let disk = &*self.disk;
+        disk.reached(FailPoint::BeforeBody);
+        for (name, body) in bodies {
+            bodies::write(disk, &paths.sources, name, body, sync)?;
+        }
+        if sync {
+            disk.sync_dir(&paths.sources)
+                .map_err(|error| Error::io(Step::WriteBody, &paths.sources, &error))?;
+        }
+        Ok(())
     }
 
     /// Makes the log ready to be written: folder, lock, the file itself, its tail. Repeats what failed before.
@@ -1151,12 +1161,45 @@ impl ChangeLog {
         )
     }
 
+    /// Every entry by rising number with what a listing has to do for it, all of one state. Reads each source file once,
+    /// and of the bodies those that were not compared with that file before.
+    #[must_use]
+    pub fn listing(&self) -> Vec<Listed> {
+        self.compared.list(self.view().rows(), self)
+    }
+
+    /// Keeps what came of comparing an entry, for the next [`ChangeLog::listing`]. `key` is the one that came with the
+    /// step; a failure that may pass is not to be handed in.
+    pub fn remember_delta(&self, seq: u64, key: u64, clean: bool, diff: Option<&[u8]>) {
+        if self.view().entry(seq).is_some() {
+            self.compared.put(seq, key, clean, diff);
+        }
+    }
+
     /// Ends the run: gives the lock back and refuses further writes. Views stay readable.
     pub fn close(&self) {
         let mut writer = self.writer.lock();
         writer.closed = true;
         writer.file = None;
         writer.lock = None;
+    }
+}
+
+impl Texts for ChangeLog {
+    fn body_id(&self, entry: &Entry) -> Option<FileId> {
+        let (paths, name) = (self.paths.as_ref()?, entry.source_ref.as_deref()?);
+        if !bodies::is_plain_name(name) {
+            return None;
+        }
+        self.disk.id(&paths.sources.join(name)).ok()?
+    }
+
+    fn body(&self, entry: &Entry) -> Option<Vec<u8>> {
+        self.read_source_body(entry).ok()
+    }
+
+    fn file(&self, name: &str) -> Option<Vec<u8>> {
+        self.read_source_file(name).ok().map(|(text, _)| text)
     }
 }
 

@@ -26,7 +26,7 @@ mod view;
 #[cfg(test)]
 mod model_test;
 
-pub use delta::{Delta, DeltaStep, delta};
+pub use delta::{Delta, DeltaStep, Listed, ListedStep, delta};
 pub use entry::{AuthorKind, Entry, Intent, Kind, NewEntry, Side, Span, Target, UnknownWord};
 pub use error::{Error, IoFault, LockOwner, Step};
 pub use io::{Disk, DiskFile, DiskLock, FailHook, FailPoint, FileId, LockOutcome, RealDisk};
