@@ -17,7 +17,12 @@
     failing_log_warns_and_the_removal_stands/1,
     step_that_raises_leaves_the_others_done/1,
     eight_removers_leave_one_entry_a_removal/1,
-    removed_class_does_not_come_back_with_its_extensions/1
+    removal_meets_registrations_and_redefinitions/1,
+    entry_says_what_a_flush_needs/1,
+    extension_is_attributed_to_the_extended_class/1,
+    author_is_lost/1,
+    removed_class_does_not_come_back_with_its_extensions/1,
+    removed_class_leaves_no_text_to_bring_it_back/1
 ]).
 
 all() ->
@@ -33,7 +38,7 @@ init_per_testcase(_Case, Config) ->
         superclass => 'Actor', kind => actor, methods => #{greet => fun([], _) -> <<"base greet">> end}
     }),
     {ok, _} = define_counter(),
-    [{home, Home}, {folder, Folder} | Config].
+    [{home, Home}, {folder, Folder}, {workspace, Workspace} | Config].
 
 end_per_testcase(_Case, Config) ->
     ok = beamtalk_embedded:stop(),
@@ -216,6 +221,181 @@ eight_removers_leave_one_entry_a_removal(_Config) ->
     ?assertEqual(80, beamtalk_workspace_changelog:size()),
     ?assertEqual([], beamtalk_xref:defined_selectors('Busy', false)),
     ?assertEqual([], beamtalk_extensions:list('Busy')).
+
+%% The same while others register extensions, redefine the class and patch it. Afterwards whatever is left is removed,
+%% too: nothing remains in any index, and the log has one entry for each removal that was answered.
+removal_meets_registrations_and_redefinitions(_Config) ->
+    Selectors = [list_to_atom("r" ++ integer_to_list(N)) || N <- lists:seq(1, 12)],
+    Define = fun() ->
+        Methods = maps:from_list([{S, fun([], _) -> S end} || S <- Selectors]),
+        {ok, _} = beamtalk_embedded:define_class('Busy', #{
+            superclass => 'Object', methods => Methods, class_methods => Methods
+        })
+    end,
+    Define(),
+    Keys = [{'Busy', instance}, {'Busy class', class}],
+    Remove = fun() -> [beamtalk_remove_selector:remove('Busy', S, Side) || S <- Selectors, {_, Side} <- Keys] end,
+    Extend = fun(Owner) ->
+        [ok = beamtalk_embedded:extend(Key, S, fun([], _) -> Owner end, Owner, <<"x => 1">>) || S <- Selectors, {Key, _} <- Keys]
+    end,
+    Patch = fun() ->
+        {_, _, _, Pid} = beamtalk_embedded:class('Busy'),
+        [ok = beamtalk_embedded_class:put_method(Pid, instance, S, fun([], _) -> S end, <<"x => 2">>) || S <- Selectors]
+    end,
+    Rounds = fun(Count, Work) -> lists:append([Work() || _ <- lists:seq(1, Count)]) end,
+    Nothing = fun(Work) -> fun() -> _ = Work(), [] end end,
+    Outcomes = lists:append(beamtalk_image_log_fixture:parallel(
+        [fun() -> Rounds(8, Remove) end || _ <- lists:seq(1, 4)] ++
+            [fun() -> Rounds(8, Nothing(fun() -> Extend(Owner) end)) end || Owner <- [pkg_a, pkg_b]] ++
+            [fun() -> Rounds(8, Nothing(Define)) end, fun() -> Rounds(8, Nothing(Patch)) end]
+    )),
+    Left = lists:append([Remove(), Remove(), Remove()]),
+    ?assertEqual([], [Other || Other <- Outcomes ++ Left, Other =/= absent, not is_removed(Other)]),
+    ?assert(lists:all(fun(Outcome) -> Outcome =:= absent end, Remove())),
+    Removed = [Layer || {removed, Layer, _} <- Outcomes ++ Left],
+    ?assert(length(Removed) > 48),
+    %% The live log holds a thousand at most; numbers count every entry there was.
+    [Last | _] = lists:reverse(beamtalk_workspace_changelog:entries()),
+    ?assertEqual(length(Removed), beamtalk_workspace_changelog:entry_seq(Last) + 1),
+    ?assertEqual({[], []}, {beamtalk_xref:defined_selectors('Busy', false), beamtalk_xref:defined_selectors('Busy', true)}),
+    ?assertEqual([], [S || S <- Selectors, beamtalk_xref:implementors_of(S) =/= []]),
+    ?assertEqual([], [Key || {Key, _} <- Keys, beamtalk_extensions:list(Key) =/= []]),
+    ?assertEqual([], lists:append([beamtalk_extensions:extensions_by(Owner) || Owner <- [pkg_a, pkg_b]])),
+    ?assertEqual([], [Key || {Key, _, _} <- beamtalk_extensions:conflicts(), Key =:= 'Busy' orelse Key =:= 'Busy class']).
+
+is_removed({removed, Layer, #{flushable := _}}) -> Layer =:= local orelse Layer =:= extension;
+is_removed(_) -> false.
+
+%% The rows of ADR 0112: where the class lives decides file, span, flushability and reason; what is on disk goes before
+%% what runs.
+entry_says_what_a_flush_needs(Config) ->
+    File = iolist_to_binary(filename:join(proplists:get_value(folder, Config), "counter.bt")),
+    ok = file:write_file(File, <<"Actor subclass: Counter\n  greet => 7\n">>),
+    Span = #{start => 24, 'end' => 36},
+    OnDisk = fun([_, <<"Counter">>, <<"greet">>, instance]) -> {ok, Span, <<"  greet => 7">>};
+                ([_, _, _, _]) -> {error, selector_not_found, <<"absent">>} end,
+    Broken = fun(_) -> {error, parse_error, <<"broken">>} end,
+    Missing = <<"/nowhere/", File/binary>>,
+    lists:foreach(
+        fun({Origin, Scope, Spans, Expected}) ->
+            {ok, _} = define_counter(),
+            with_host(#{class_origin => fun(_) -> Origin end, file_scope => fun(_) -> Scope end, method_span => Spans},
+                fun() -> {removed, local, _} = beamtalk_remove_selector:remove('Counter', greet, instance) end),
+            ?assertEqual({Origin, Expected}, {Origin, newest()})
+        end,
+        [
+            {{file, File}, project, OnDisk, {true, undefined, File, Span, {ok, <<"  greet => 7">>}}},
+            {{file, File}, project, fun(_) -> {error, selector_not_found, <<>>} end,
+                {false, <<"not_on_disk">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {{file, File}, project, Broken,
+                {false, <<"span_unresolved:parse_error">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {{file, Missing}, project, OnDisk,
+                {false, <<"disk_read_failed">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {{file, File}, dependency, OnDisk,
+                {false, <<"dependency:", File/binary>>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {stdlib, project, OnDisk, {false, <<"stdlib">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {dynamic, project, OnDisk, {false, <<"dynamic">>, undefined, undefined, {ok, <<"greet => 1">>}}}
+        ]
+    ).
+
+%% A7: an extension lives in its extender's file and is classified by that, whatever the extended class is.
+extension_is_attributed_to_the_extended_class(Config) ->
+    File = iolist_to_binary(filename:join(proplists:get_value(folder, Config), "Counter+Shout.bt")),
+    ok = file:write_file(File, <<"Counter >> shout => 9\n">>),
+    Span = #{start => 0, 'end' => 21},
+    Located = fun(_) -> {ok, Span, <<"Counter >> shout => 9">>} end,
+    lists:foreach(
+        fun({Known, Scope, Expected}) ->
+            ok = beamtalk_embedded:extend('Counter', shout, fun([], _) -> 1 end, pkg, <<"shout => 1">>),
+            with_host(
+                #{class_origin => fun(_) -> stdlib end, extension_file => fun([pkg, 'Counter', shout]) -> Known end,
+                    file_scope => fun(_) -> Scope end, method_span => Located},
+                fun() -> {removed, extension, #{owner := pkg}} = beamtalk_remove_selector:remove('Counter', shout, instance) end
+            ),
+            ?assertEqual(Expected, newest())
+        end,
+        [
+            {{ok, File}, project, {true, undefined, File, Span, {ok, <<"Counter >> shout => 9">>}}},
+            {{ok, File}, dependency,
+                {false, <<"dependency:", File/binary>>, undefined, undefined, {ok, <<"shout => 1">>}}},
+            {unknown, project, {false, <<"extension">>, undefined, undefined, {ok, <<"shout => 1">>}}}
+        ]
+    ).
+
+author_is_lost(Config) ->
+    put('$beamtalk_author_kind', agent),
+    put('$beamtalk_author', <<"helper">>),
+    {removed, local, _} = beamtalk_remove_selector:remove('Counter', greet, instance),
+    erase('$beamtalk_author_kind'),
+    {removed, local, _} = beamtalk_remove_selector:remove('Counter', kind, instance),
+    erase('$beamtalk_author'),
+    {removed, local, _} = beamtalk_remove_selector:remove('Counter', kind, class),
+    ?assertEqual([agent, human, human],
+        [beamtalk_workspace_changelog:entry_author_kind(E) || E <- beamtalk_workspace_changelog:entries()]),
+    Lines = beamtalk_image_log_reader:lines(
+        filename:join(beamtalk_workspace_changelog:changes_dir(proplists:get_value(workspace, Config)), "changes.jsonl")),
+    ?assertEqual([<<"helper">>, <<"helper">>, <<"repl">>],
+        [Author || Line <- Lines, {ok, #{<<"author">> := Author}} <- [beamtalk_image_log_reader:decode(Line)]]).
+
+%% Flushable, reason, file, span and earlier text of the entry that was written last.
+newest() ->
+    Entry = lists:last(beamtalk_workspace_changelog:entries()),
+    'remove-method' = beamtalk_workspace_changelog:entry_kind(Entry),
+    {
+        beamtalk_workspace_changelog:entry_flushable(Entry),
+        beamtalk_workspace_changelog:entry_not_flushable_reason(Entry),
+        beamtalk_workspace_changelog:entry_source_file(Entry),
+        beamtalk_workspace_changelog:entry_span(Entry),
+        beamtalk_workspace_changelog:read_prev_source_body(Entry)
+    }.
+
+%% The embedded host with some of its answers replaced.
+with_host(Answers, Fun) ->
+    Was = beamtalk_image_host:module(),
+    ok = beamtalk_image_other_host:replace(Was, Answers),
+    ok = beamtalk_image_host:set_module(beamtalk_image_other_host),
+    try
+        Fun()
+    after
+        ok = beamtalk_image_host:set_module(Was),
+        ok = beamtalk_image_other_host:forget()
+    end.
+
+%% The snapshot is taken before the class is torn down, so its text can be brought back; where the class lived decides
+%% whether a flush may delete it.
+removed_class_leaves_no_text_to_bring_it_back(Config) ->
+    Source = <<"Object subclass: Lamp\n  on => true\n">>,
+    Own = iolist_to_binary(filename:join(proplists:get_value(folder, Config), "lamp.bt")),
+    ok = file:write_file(Own, Source),
+    Define = fun(Origin) ->
+        {ok, _} = beamtalk_embedded:define_class('Lamp', #{
+            superclass => 'Object', origin => Origin, source => Source, methods => #{on => fun([], _) -> true end}
+        })
+    end,
+    lists:foreach(
+        fun({Origin, Flushable, Reason, File}) ->
+            Define(Origin),
+            ok = beamtalk_embedded:extend('Lamp', dim, fun([], _) -> 1 end, pkg, undefined),
+            ?assertEqual(nil, send(beamtalk_embedded:class('Lamp'), removeFromSystem)),
+            {reinstall_class, Text, Entry} =
+                beamtalk_workspace_changelog:find_revert_target(<<"Lamp">>, 'new-class'),
+            ?assertEqual(Source, Text),
+            ?assertEqual({'remove-class', undefined, Flushable, Reason, File}, {
+                beamtalk_workspace_changelog:entry_kind(Entry),
+                beamtalk_workspace_changelog:entry_selector(Entry),
+                beamtalk_workspace_changelog:entry_flushable(Entry),
+                beamtalk_workspace_changelog:entry_not_flushable_reason(Entry),
+                beamtalk_workspace_changelog:entry_source_file(Entry)
+            }),
+            ?assertEqual({[], []}, {beamtalk_extensions:list('Lamp'), beamtalk_xref:defined_selectors('Lamp', false)})
+        end,
+        [
+            {dynamic, false, <<"dynamic">>, undefined},
+            {{file, Own}, true, undefined, Own},
+            {{file, <<"/elsewhere/lamp.bt">>}, false, <<"dependency:/elsewhere/lamp.bt">>, undefined}
+        ]
+    ),
+    ?assertEqual(3, beamtalk_workspace_changelog:size()).
 
 removed_class_does_not_come_back_with_its_extensions(_Config) ->
     ok = beamtalk_embedded:extend('Counter', shout, fun([], _) -> 1 end, pkg, undefined),
