@@ -100,7 +100,13 @@
     changelog_revert_target/3,
     changelog_revert_after/2,
     changelog_from_json/1,
-    changelog_to_json/1
+    changelog_to_json/1,
+    lang_diagnostics/2,
+    lang_sends/1,
+    lang_references/1,
+    lang_slot_accesses/1,
+    lang_method_entries/1,
+    lang_method_span/4
 ]).
 -export([load_error/0]).
 -export([
@@ -197,7 +203,13 @@
     changelog_revert_target/3,
     changelog_revert_after/2,
     changelog_from_json/1,
-    changelog_to_json/1
+    changelog_to_json/1,
+    lang_diagnostics/2,
+    lang_sends/1,
+    lang_references/1,
+    lang_slot_accesses/1,
+    lang_method_entries/1,
+    lang_method_span/4
 ]).
 
 -type written() :: ok | closed | beamtalk_image_errors:bad_entry().
@@ -516,3 +528,22 @@ changelog_from_json(_A) -> ?STUB.
 
 -spec changelog_to_json(tuple()) -> binary().
 changelog_to_json(_A) -> ?STUB.
+
+-spec lang_diagnostics(binary(), boolean()) -> [tuple()] | {too_large, pos_integer()}.
+lang_diagnostics(_A, _B) -> ?STUB.
+
+-spec lang_sends(binary()) -> [tuple()] | {too_large, pos_integer()}.
+lang_sends(_A) -> ?STUB.
+
+-spec lang_references(binary()) -> [tuple()] | {too_large, pos_integer()}.
+lang_references(_A) -> ?STUB.
+
+-spec lang_slot_accesses(binary()) -> [tuple()] | {too_large, pos_integer()}.
+lang_slot_accesses(_A) -> ?STUB.
+
+-spec lang_method_entries(binary()) -> [tuple()] | {too_large, pos_integer()}.
+lang_method_entries(_A) -> ?STUB.
+
+-spec lang_method_span(binary(), binary(), binary(), instance | class) ->
+    {ok, non_neg_integer(), non_neg_integer()} | {error, atom(), binary()} | {too_large, pos_integer()}.
+lang_method_span(_A, _B, _C, _D) -> ?STUB.

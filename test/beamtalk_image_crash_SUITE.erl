@@ -424,6 +424,9 @@ on_node_no_library(_Why) ->
     ?assertEqual(ok, beamtalk_protocol_registry:init()),
     ?assertError({nif_not_loaded, _}, beamtalk_extensions:register('C1', ext, fun() -> ok end, pkg)),
     ?assertError({nif_not_loaded, _}, beamtalk_protocol_registry:register_protocol(#{name => 'P'})),
+    {error, [#{code := <<"nif_not_loaded">>}]} = beamtalk_lang:parse(<<"Object subclass: Q">>),
+    {error, [_]} = beamtalk_image_host_runtime:find_sends(<<"m => self n">>),
+    {error, noproc, _} = beamtalk_lang:resolve_method_span(<<"Object subclass: Q">>, <<"Q">>, <<"m">>, instance),
     ?assertEqual(ok, beamtalk_extensions:purge_class('C1')),
     ?assertEqual(ok, beamtalk_extensions:unregister('C1', ext)),
     %% A runtime boots, runs and ends, twice, and the image stands by.

@@ -13,6 +13,7 @@
     block_that_asks_its_own_class_gets_a_structured_error/1,
     library_methods_go_but_are_not_flushable/1,
     owner_of_an_extension_is_recorded/1,
+    removal_from_a_projects_file_has_no_place/1,
     failing_log_warns_and_the_removal_stands/1,
     step_that_raises_leaves_the_others_done/1,
     eight_removers_leave_one_entry_a_removal/1,
@@ -146,6 +147,27 @@ owner_of_an_extension_is_recorded(_Config) ->
     ?assertEqual({ok, <<"twice => 2">>}, beamtalk_workspace_changelog:read_prev_source_body(Entry)),
     ?assertEqual(class, beamtalk_workspace_changelog:entry_side(Entry)),
     ?assertEqual([], beamtalk_extensions:list('Counter class')).
+
+%% A7. The class's own method is looked for in the class's file, an extension in its extender's.
+removal_from_a_projects_file_has_no_place(Config) ->
+    Folder = unicode:characters_to_binary(proplists:get_value(folder, Config)),
+    [Own, Other] = [filename:join(Folder, Name) || Name <- [<<"Filed.bt">>, <<"Filed+Shout.bt">>]],
+    Method = <<"  /// Answers one.\n  one => 1\n">>,
+    ok = file:write_file(Own, ["Object subclass: Filed\n", Method, "  two => 2\n"]),
+    ok = file:write_file(Other, <<"Filed >> shout => self one\n">>),
+    {ok, _} = beamtalk_embedded:define_class('Filed', #{
+        superclass => 'Object', origin => {file, Own}, methods => #{one => fun([], _) -> 1 end}
+    }),
+    ok = beamtalk_embedded:extend('Filed', shout, fun([], _) -> 1 end, 'Filed+Shout', undefined),
+    Class = beamtalk_embedded:class('Filed'),
+    [Class = remove(Class, Selector) || Selector <- [one, shout]],
+    [Local, Extension] = beamtalk_workspace_changelog:entries(),
+    ?assert(beamtalk_workspace_changelog:entry_flushable(Local)),
+    ?assertEqual(Own, beamtalk_workspace_changelog:entry_source_file(Local)),
+    ?assertEqual(#{start => 23, 'end' => 23 + byte_size(Method)}, beamtalk_workspace_changelog:entry_span(Local)),
+    ?assertEqual({ok, Method}, beamtalk_workspace_changelog:read_prev_source_body(Local)),
+    ?assertEqual(Other, beamtalk_workspace_changelog:entry_source_file(Extension)),
+    ?assertEqual(#{start => 0, 'end' => 27}, beamtalk_workspace_changelog:entry_span(Extension)).
 
 %% F4, as far as removal goes
 failing_log_warns_and_the_removal_stands(_Config) ->

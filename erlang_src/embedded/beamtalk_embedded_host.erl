@@ -13,6 +13,8 @@
     class_superclass/1,
     understands/2,
     start_class/2,
+    find_sends/1,
+    method_span/4,
     class_name/1,
     defines_locally/3,
     local_source/3,
@@ -67,6 +69,13 @@ understands(Class, Selector) ->
 
 -spec start_class(atom(), map()) -> beamtalk_image_host:start_result().
 start_class(Name, Info) -> beamtalk_embedded_class:start(Name, maps:without([class_methods], Info)).
+
+-spec find_sends(binary()) -> {ok, [beamtalk_lang:send()]} | {error, [beamtalk_lang:diagnostic()]}.
+find_sends(Source) -> beamtalk_lang:find_all_sends_in_source(Source).
+
+-spec method_span(binary(), binary(), binary(), instance | class) ->
+    {ok, beamtalk_lang:span(), binary()} | {error, atom(), binary()}.
+method_span(Source, Class, Selector, Side) -> beamtalk_lang:resolve_method_span(Source, Class, Selector, Side).
 
 -spec class_name(pid()) -> atom().
 class_name(Pid) -> beamtalk_embedded_class:class_name(Pid).

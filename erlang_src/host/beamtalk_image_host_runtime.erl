@@ -68,15 +68,45 @@ understands(Class, Selector) ->
 start_class(Name, Info) ->
     if_defined(beamtalk_object_class, start, [Name, Info], {error, no_class_processes}).
 
--spec find_sends(binary()) -> term().
+%% The compiler's word counts where it says something sensible. Where it is absent, dead or slow, where it finds fault with
+%% the text, or answers what no compiler may, the image's own reader answers, which takes any text.
+-spec find_sends(binary()) -> {ok, [beamtalk_image_host:hit()]} | {error, term()}.
 find_sends(Source) ->
-    or_default(beamtalk_compiler, find_all_sends_in_source, [Source], {error, no_compiler}).
+    case or_default(beamtalk_compiler, find_all_sends_in_source, [Source], no_answer) of
+        {ok, Hits} = Answer ->
+            case are_hits(Hits) of
+                true -> Answer;
+                false -> beamtalk_lang:find_all_sends_in_source(Source)
+            end;
+        _ ->
+            beamtalk_lang:find_all_sends_in_source(Source)
+    end.
+
+are_hits([#{selector := Selector, line := Line, recv := Recv, target_module := Module} | Rest]) when
+    is_binary(Selector), is_integer(Line), Line > 0, is_atom(Recv), is_binary(Module)
+->
+    are_hits(Rest);
+are_hits(Rest) ->
+    Rest =:= [].
 
 -spec method_span(binary(), binary(), binary(), instance | class) ->
     {ok, map(), binary()} | {error, atom(), term()}.
 method_span(Source, Class, Selector, Side) ->
-    or_default(beamtalk_compiler, resolve_method_span, [Source, Class, Selector, Side],
-        {error, noproc, <<"the compiler is not running">>}).
+    Answer = or_default(beamtalk_compiler, resolve_method_span, [Source, Class, Selector, Side], no_answer),
+    case is_span(Answer, Source) of
+        true -> Answer;
+        false -> beamtalk_lang:resolve_method_span(Source, Class, Selector, Side)
+    end.
+
+%% Bytes that do not stand at the span would be spliced over others.
+is_span({ok, #{start := Start, 'end' := End}, Body}, Source) when
+    is_integer(Start), is_integer(End), is_binary(Body), 0 =< Start, Start =< End, End =< byte_size(Source)
+->
+    binary:part(Source, Start, End - Start) =:= Body;
+is_span({error, Reason, _Message}, _Source) ->
+    lists:member(Reason, [class_not_found, selector_not_found, ambiguous, bad_argument]);
+is_span(_, _Source) ->
+    false.
 
 -spec diff(binary(), binary()) -> binary() | undefined.
 diff(Old, New) ->

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::lexer::TokenKind;
 use crate::span::Span;
-use crate::tree::{Node, NodeKind};
+use crate::tree::{Node, NodeKind, Tree};
 
 /// A word of the text: a name, a keyword part, an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl<'t> Word<'t> {
         Self { text, span: tree.token(token).span(), token }
     }
 
-    fn first(node: Node<'t>) -> Option<Self> {
+    pub(crate) fn first(node: Node<'t>) -> Option<Self> {
         let range = node.token_range();
         (!range.is_empty()).then(|| Self::of(node, range.start))
     }
@@ -240,10 +240,24 @@ fn type_args<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
     node.child(NodeKind::TypeArgs).into_iter().flat_map(|a| a.children())
 }
 
+/// The first token of the `@expect`s that stand before a declaration, whose doc comment is the declaration's.
+fn before_expects(tree: &Tree<'_>, mut first: u32) -> u32 {
+    let is_expect = |at: Option<u32>| at.filter(|i| tree.token(*i).kind == TokenKind::AtExpect);
+    // A category, perhaps a reason.
+    while let Some(expect) = is_expect(first.checked_sub(2)).or(is_expect(first.checked_sub(3))) {
+        first = expect;
+    }
+    first
+}
+
 /// The text of a doc comment: its lines without their slashes, joined by LF.
 fn doc_text(node: Node<'_>) -> Option<String> {
     let tree = node.tree();
-    let lines = tree.doc_before(node.token_range().start);
+    let first = node.token_range().start;
+    let mut lines = tree.doc_before(before_expects(tree, first));
+    if lines.is_empty() {
+        lines = tree.doc_before(first);
+    }
     if lines.is_empty() {
         return None;
     }

@@ -193,6 +193,8 @@ pub struct Lexed {
     /// The tokens in order.
     pub tokens: Vec<Token>,
     errors: Vec<(u32, LexError)>,
+    /// Bytes looked at, those looked at again included.
+    pub(crate) work: u64,
 }
 
 impl Lexed {
@@ -371,9 +373,10 @@ pub fn lex(src: &[u8]) -> Lexed {
         line_start: 0,
         doc: false,
         frames: Vec::new(),
-        out: Lexed { tokens: Vec::with_capacity(src.len() / 5 + 8), errors: Vec::new() },
+        out: Lexed { tokens: Vec::with_capacity(src.len() / 5 + 8), errors: Vec::new(), work: 0 },
     };
     while lexer.step() {}
+    lexer.out.work += src.len() as u64;
     lexer.out
 }
 
@@ -408,7 +411,10 @@ impl Lexer<'_> {
                     self.at = line_end(self.src, self.at, self.limit);
                 }
                 b'/' if self.peek(1) == b'*' => {
-                    let Some(end) = block_comment_end(self.src, self.at, self.limit) else { break };
+                    let Some(end) = block_comment_end(self.src, self.at, self.limit) else {
+                        self.scanned(self.at, self.limit);
+                        break;
+                    };
                     let body = self.src.get(self.at..end).unwrap_or_default();
                     if let Some(last) = body.iter().rposition(|b| *b == b'\n') {
                         nl = true;
@@ -685,10 +691,19 @@ impl Lexer<'_> {
         self.push(kind, start, col);
     }
 
+    /// Counts bytes that are read ahead and will be read again.
+    fn scanned(&mut self, from: usize, to: usize) {
+        self.out.work += to.saturating_sub(from) as u64;
+    }
+
     fn string(&mut self, start: usize, col: u32) {
         let (end, holes) = match string_end(self.src, start, self.limit) {
-            Some(found) => found,
+            Some(found) => {
+                self.scanned(start, found.0);
+                found
+            }
             None => {
+                self.scanned(start, self.limit);
                 self.at = self.limit;
                 return self.fail(LexError::UnterminatedString, start, col);
             }
@@ -725,6 +740,7 @@ impl Lexer<'_> {
                     (kind, col) = (TokenKind::StrText, NO_COL);
                     start = self.at;
                     let close = hole_end(self.src, start + 1, end).unwrap_or(end);
+                    self.scanned(start, close);
                     let inside = self.src.get(start + 1..close).unwrap_or_default();
                     let bad = match inside.first() {
                         Some(b'{') => Some(LexError::DoubledBrace),

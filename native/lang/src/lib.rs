@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod checks;
 pub mod diag;
 pub mod facts;
 pub mod lexer;

@@ -128,4 +128,14 @@ rustler::atoms! {
     remove,
     reinstall_class,
     selector_not_found,
+
+    // The language.
+    too_large,
+    hint,
+    self_ = "self",
+    super_ = "super",
+    slot_accessor,
+    class_not_found,
+    ambiguous,
+    bad_argument,
 }

@@ -8,6 +8,7 @@ mod atoms;
 mod changelog;
 mod extensions;
 mod failing;
+mod lang;
 mod log;
 mod protocols;
 mod retire;

@@ -1,7 +1,7 @@
 //! Files, classes, protocols, extensions, methods.
 
 use super::expr::Until;
-use super::lookahead::{Decl, begins_selector};
+use super::lookahead::{Decl, MemberEnd, begins_selector};
 use super::{Ctx, FILE, Parser, Place, is_word};
 use crate::diag::code;
 use crate::lexer::TokenKind;
@@ -466,10 +466,19 @@ impl Parser<'_, '_> {
     }
 
     /// The token that begins the next member of a protocol, seen from the member that begins at the current one.
-    fn protocol_member_end(&self, column: u32) -> usize {
+    fn protocol_member_end(&mut self, column: u32) -> usize {
+        // Several members may share a line, and those that do not begin theirs count as standing at the usual column.
+        let memo = usize::from(self.tok().nl());
+        let known = self.look.member_ends.get(memo).copied().unwrap_or_default();
+        if known.column == column && (known.from..known.end).contains(&self.pos) {
+            return known.end;
+        }
         let mut i = self.pos + 1;
         while self.kind_at(i) != TokenKind::Eof && self.tok_at(i).col().is_none_or(|c| c > column) {
             i += 1;
+        }
+        if let Some(known) = self.look.member_ends.get_mut(memo) {
+            *known = MemberEnd { column, from: self.pos, end: i };
         }
         i
     }

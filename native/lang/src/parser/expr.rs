@@ -429,6 +429,10 @@ impl Parser<'_, '_> {
         use TokenKind as K;
         let first = self.here();
         let directive = self.kind();
+        if directive != K::AtExpect && (self.ctx.place == Place::File || self.ctx.slot) {
+            let hint = Some("directives of methods stand in their bodies");
+            self.error_here(code::UNEXPECTED_TOKEN, "this directive stands in no method", hint);
+        }
         self.bump();
         let named = !self.nl() && (self.at(K::String) || self.at_word());
         match directive {
@@ -596,21 +600,42 @@ impl Parser<'_, '_> {
         let first = self.here();
         let mut kids = Kids::EMPTY;
         self.open_bracket();
+        let mut rest = None;
         while !self.at(closer) && !self.stops_here() {
-            let element = if self.at(K::Ellipsis) { self.rest() } else { self.keyword_send() };
-            self.nodes.append(&mut kids, element);
-            if kind == NodeKind::List && self.at(K::Pipe) {
+            if kind == NodeKind::List && !kids.is_empty() && self.at(K::Pipe) {
                 self.bump();
                 let tail = self.operand();
                 self.nodes.append(&mut kids, tail);
                 break;
             }
-            if !self.group_separator(closer, &mut kids) {
+            self.rest_not_last(rest.take());
+            let element = if self.at(K::Ellipsis) {
+                rest = Some(self.tok().span());
+                self.rest()
+            } else {
+                self.keyword_send()
+            };
+            self.nodes.append(&mut kids, element);
+            let tail = kind == NodeKind::List && self.at(K::Pipe);
+            if !tail && !self.group_separator(closer, &mut kids) {
                 break;
             }
         }
         self.close_bracket(closer, first, &mut kids);
+        if let Some(span) = rest
+            && !self.at(K::Assign)
+        {
+            let hint = Some("only a pattern before `:=` takes the rest");
+            self.error(code::BAD_PATTERN, span, "a literal has no rest", hint);
+        }
         self.node(kind, first, kids)
+    }
+
+    /// Reports elements behind `...name`, which stands at `rest`.
+    pub(super) fn rest_not_last(&mut self, rest: Option<Span>) {
+        if let Some(span) = rest {
+            self.error(code::BAD_PATTERN, span, "`...` must be the last element", None);
+        }
     }
 
     fn rest(&mut self) -> NodeId {
@@ -733,6 +758,10 @@ impl Parser<'_, '_> {
             let arm = self.arm();
             self.nodes.append(&mut kids, arm);
             before = Some(arm);
+            if self.begins_pattern() && !self.nl() && !self.stops_here() {
+                let gap = self.missing(code::UNEXPECTED_TOKEN, "a `;` or a new line is missing between arms");
+                self.nodes.append(&mut kids, gap);
+            }
         }
         self.close_bracket(K::RBracket, opener, &mut kids);
         self.leave();
@@ -766,6 +795,11 @@ impl Parser<'_, '_> {
         } else {
             let value = self.keyword_send();
             if self.at(K::Assign) {
+                if matches!(self.nodes.kind(value), NodeKind::List | NodeKind::Array | NodeKind::Map) {
+                    let hint = Some("put the assignment into parentheses");
+                    let message = "the body of an arm assigns to a variable or slot";
+                    self.error_here(code::BAD_ASSIGNMENT_TARGET, message, hint);
+                }
                 let target = self.target(value, None);
                 self.bump();
                 let value = self.keyword_send();

@@ -18,6 +18,17 @@ pub(super) enum Decl {
     Extension,
 }
 
+/// Where the members that begin in a stretch of tokens end.
+#[derive(Clone, Copy, Default)]
+pub(super) struct MemberEnd {
+    /// Column that the members count as standing at.
+    pub(super) column: u32,
+    /// First token of the stretch.
+    pub(super) from: usize,
+    /// Token behind it, which begins the next member.
+    pub(super) end: usize,
+}
+
 /// What lookahead remembers.
 #[derive(Default)]
 pub(super) struct Memo {
@@ -25,6 +36,8 @@ pub(super) struct Memo {
     partners: std::cell::OnceCell<Vec<u32>>,
     /// The chain of keyword parts that was looked at last: its tokens, and the `=>` behind it.
     chain: std::cell::Cell<Option<(usize, usize, Option<usize>)>>,
+    /// The stretches looked at last by protocol members within a line and by those that begin one.
+    pub(super) member_ends: [MemberEnd; 2],
     /// Lookahead sees no token from here on; 0 means no limit.
     pub(super) stop: usize,
 }
@@ -47,6 +60,7 @@ impl Parser<'_, '_> {
     /// The token that closes the bracket at `i`.
     pub(super) fn partner(&self, i: usize) -> Option<usize> {
         let partners = self.look.partners.get_or_init(|| {
+            self.count(self.toks.len());
             let mut partners: Vec<u32> = (0..self.toks.len() as u32).collect();
             let mut open: [Vec<u32>; 3] = Default::default();
             for (i, token) in self.toks.iter().enumerate() {
@@ -192,7 +206,7 @@ impl Parser<'_, '_> {
     }
 
     /// Whether the line of token `i` holds `=>` outside brackets. Brackets may run over line ends, but not over the
-    /// begin of a member.
+    /// begin of a member. Separators end the line, as no header holds one.
     pub(super) fn line_has_fat_arrow(&self, i: usize) -> bool {
         let mut depth = 0u32;
         let mut at = i;
@@ -202,7 +216,9 @@ impl Parser<'_, '_> {
                 return false;
             }
             match token.kind {
-                TokenKind::Eof => return false,
+                TokenKind::Eof | TokenKind::Period | TokenKind::Bang | TokenKind::Semi | TokenKind::Caret => {
+                    return false;
+                }
                 TokenKind::FatArrow if depth == 0 => return true,
                 TokenKind::HoleOpen => depth += 1,
                 TokenKind::HoleClose => depth = depth.saturating_sub(1),

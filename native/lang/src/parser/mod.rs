@@ -11,6 +11,7 @@ mod pattern;
 mod types;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use crate::diag::{Code, Diagnostic, Severity, code, of_lex_error};
 use crate::lexer::{Lexed, Token, TokenKind, lex};
@@ -30,6 +31,9 @@ pub struct Parse<'s> {
     pub tree: Tree<'s>,
     /// The findings, ordered by where they begin.
     pub diagnostics: Vec<Diagnostic>,
+    /// Steps taken: bytes that the lexer and tokens that the parser looked at, each as often as it did. Shows that
+    /// reading is linear in the text without a clock.
+    pub work: u64,
 }
 
 impl Parse<'_> {
@@ -81,10 +85,11 @@ fn run(source: &[u8], fragment: bool) -> Parse<'_> {
     let lexed = lex(readable);
     let mut parser = Parser::new(readable, &lexed);
     let root = if fragment { parser.fragment() } else { parser.file() };
-    let (nodes, mut diagnostics) = parser.finish();
+    let (nodes, mut diagnostics, looks) = parser.finish();
+    let work = lexed.work + looks;
     diagnostics.append(&mut early);
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
-    Parse { tree: Tree::new(readable, lexed, nodes, root), diagnostics }
+    Parse { tree: Tree::new(readable, lexed, nodes, root), diagnostics, work }
 }
 
 /// Where a method or statement stands; decides where it ends.
@@ -118,6 +123,8 @@ struct Parser<'p, 's> {
     lexed: &'p Lexed,
     toks: &'p [Token],
     pos: usize,
+    /// Tokens looked at.
+    looks: Cell<u64>,
     nodes: Nodes,
     diags: Vec<Diagnostic>,
     ctx: Ctx,
@@ -142,6 +149,7 @@ impl<'p, 's> Parser<'p, 's> {
             lexed,
             toks: &lexed.tokens,
             pos: 0,
+            looks: Cell::new(0),
             nodes: Nodes::with_capacity(lexed.tokens.len()),
             diags: Vec::new(),
             ctx: FILE,
@@ -155,18 +163,24 @@ impl<'p, 's> Parser<'p, 's> {
         }
     }
 
-    fn finish(mut self) -> (Nodes, Vec<Diagnostic>) {
+    fn finish(mut self) -> (Nodes, Vec<Diagnostic>, u64) {
         self.report_unattached_docs();
-        (self.nodes, self.diags)
+        (self.nodes, self.diags, self.looks.get())
     }
 
     // Tokens.
 
+    fn count(&self, steps: usize) {
+        self.looks.set(self.looks.get() + steps as u64);
+    }
+
     fn tok_at(&self, i: usize) -> Token {
+        self.count(1);
         self.toks.get(i).copied().unwrap_or(Token::eof())
     }
 
     fn kind_at(&self, i: usize) -> TokenKind {
+        self.count(1);
         self.toks.get(i).map_or(TokenKind::Eof, |t| t.kind)
     }
 
@@ -511,6 +525,7 @@ impl<'p, 's> Parser<'p, 's> {
     fn report_unattached_docs(&mut self) {
         let documented = std::mem::take(&mut self.documented);
         let mut known = documented.iter().peekable();
+        self.count(self.toks.len());
         for (i, token) in self.toks.iter().enumerate() {
             if !token.maybe_doc() {
                 continue;
@@ -520,6 +535,7 @@ impl<'p, 's> Parser<'p, 's> {
                 continue;
             }
             let start = if i == 0 { 0 } else { self.tok_at(i - 1).end };
+            self.count((token.start - start) as usize);
             let lines = crate::lexer::doc_lines(self.src, start, token.start, i == 0);
             if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
                 let span = Span::new(first.start, last.end);

@@ -177,8 +177,18 @@ impl Parser<'_, '_> {
         let first = self.here();
         let mut kids = Kids::EMPTY;
         self.open_bracket();
+        let mut rest = None;
         while !self.at(closer) && !self.stops_here() {
-            let element = if self.at(TokenKind::Ellipsis) { self.rest_pattern() } else { self.pattern() };
+            self.rest_not_last(rest.take());
+            let element = if self.at(TokenKind::Ellipsis) {
+                rest = Some(self.tok().span());
+                if kind == NodeKind::PatTuple {
+                    self.bad_pattern("a tuple pattern has no rest", Some("match an array with `#[…]`"));
+                }
+                self.rest_pattern()
+            } else {
+                self.pattern()
+            };
             self.nodes.append(&mut kids, element);
             if !self.group_separator(closer, &mut kids) {
                 break;
