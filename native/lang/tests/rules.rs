@@ -568,6 +568,19 @@ fn slot_accessors_name_the_files_line() {
 // §12: recovery.
 
 #[test]
+fn keys_of_a_map_at_member_column_are_no_methods() {
+    let source = "Object subclass: Q\n  a => #{\n  Name => 1,\n  Other => 2\n  }\n  b => 3\n";
+    assert_eq!(codes(source), CLEAN);
+    assert_eq!(methods(source), ["a", "b"]);
+    assert_eq!(codes("x := #{\nName => 1\n}\n"), CLEAN);
+    let source = "Protocol define: Q\n  a => #{\n  Name => 1\n  }\n  b => 3\n";
+    assert_eq!(codes(source), CLEAN);
+    assert_eq!(methods(source), ["a", "b"]);
+    // A map that is never closed still loses no neighbour.
+    assert_eq!(methods("Object subclass: Q\n  a => #{\n  b => 3\n  c => 4\n"), ["a", "b", "c"]);
+}
+
+#[test]
 fn an_unclosed_group_in_a_type_pattern_loses_its_arm_only() {
     let source = "Object subclass: Q\n  a => x match: [n :: C(T; #b -> self c]\n  d => 1\n";
     assert_eq!(methods(source), ["a", "d"]);

@@ -186,7 +186,7 @@ impl Parser<'_, '_> {
             self.nodes.append(&mut kids, params);
         }
         self.class_clauses(&mut kids);
-        let ctx = Ctx { place: Place::Class, h: MEMBER_COLUMN, brackets: 0, slot: false };
+        let ctx = Ctx { place: Place::Class, h: MEMBER_COLUMN, brackets: 0, slot: false, map: false };
         self.in_ctx(ctx, |p| p.class_members(&mut kids));
         self.node(NodeKind::ClassDef, first, kids)
     }
@@ -236,7 +236,7 @@ impl Parser<'_, '_> {
         let mut seen = false;
         let mut column = MEMBER_COLUMN;
         loop {
-            self.ctx = Ctx { place: Place::Class, h: column, brackets: 0, slot: false };
+            self.ctx = Ctx { place: Place::Class, h: column, brackets: 0, slot: false, map: false };
             let i = self.pos;
             if self.at(K::Eof) {
                 return;
@@ -460,7 +460,7 @@ impl Parser<'_, '_> {
             let clause = self.node_of(NodeKind::ExtendingClause, clause, &[parent]);
             self.nodes.append(&mut kids, clause);
         }
-        let ctx = Ctx { place: Place::Protocol, h: MEMBER_COLUMN, brackets: 0, slot: false };
+        let ctx = Ctx { place: Place::Protocol, h: MEMBER_COLUMN, brackets: 0, slot: false, map: false };
         self.in_ctx(ctx, |p| p.protocol_members(&mut kids));
         self.node(NodeKind::ProtocolDef, first, kids)
     }
@@ -495,7 +495,7 @@ impl Parser<'_, '_> {
                 continue;
             }
             let column = self.tok().col().unwrap_or(MEMBER_COLUMN);
-            self.ctx = Ctx { place: Place::Protocol, h: column, brackets: 0, slot: false };
+            self.ctx = Ctx { place: Place::Protocol, h: column, brackets: 0, slot: false, map: false };
             let end = self.protocol_member_end(column);
             let provided = self.look_until(end, |p| p.header(i).is_some());
             if column == 0 && inner && !provided {

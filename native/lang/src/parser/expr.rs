@@ -653,6 +653,8 @@ impl Parser<'_, '_> {
         use TokenKind as K;
         let first = self.here();
         let mut kids = Kids::EMPTY;
+        let outer = self.ctx.map;
+        self.ctx.map |= self.partner(self.pos).is_some();
         self.open_bracket();
         while !self.at(K::RBrace) && !self.stops_here() {
             let pair = self.here();
@@ -685,6 +687,7 @@ impl Parser<'_, '_> {
             }
         }
         self.close_bracket(K::RBrace, first, &mut kids);
+        self.ctx.map = outer;
         self.node(NodeKind::Map, first, kids)
     }
 

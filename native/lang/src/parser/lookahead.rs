@@ -319,6 +319,9 @@ impl Parser<'_, '_> {
     pub(super) fn at_boundary(&self) -> bool {
         let Some(col) = self.tok().col() else { return false };
         let i = self.pos;
+        if self.ctx.map && is_word(self.kind()) && self.next_kind() == TokenKind::FatArrow {
+            return false;
+        }
         let inside = self.ctx.brackets > 0;
         match self.ctx.place {
             Place::Class => {

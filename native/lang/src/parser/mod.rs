@@ -114,9 +114,11 @@ struct Ctx {
     brackets: u32,
     /// Whether a slot's default is being read.
     slot: bool,
+    /// Whether a map literal that is closed somewhere is being read, whose keys look like unary headers.
+    map: bool,
 }
 
-const FILE: Ctx = Ctx { place: Place::File, h: 0, brackets: 0, slot: false };
+const FILE: Ctx = Ctx { place: Place::File, h: 0, brackets: 0, slot: false, map: false };
 
 struct Parser<'p, 's> {
     src: &'s [u8],
