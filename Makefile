@@ -26,7 +26,7 @@ docs: setup
 
 clean:
 	@cargo clean
-	@rm -rf _build priv doc
+	@rm -rf _build priv/*.so doc
 
 setup:
 	@.ci/setup

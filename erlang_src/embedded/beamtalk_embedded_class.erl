@@ -8,7 +8,7 @@
 
 -export([start/2, stop/1]).
 -export([update/2, put_method/5, remove_method/3, methods/1, class_methods/1, superclass/1, class_name/1]).
--export([run/2, class_send/4]).
+-export([run/2, class_send/4, variables/0, put_variables/1]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
 -export_type([definition/0]).
 
@@ -18,6 +18,8 @@
     kind => value | actor | object,
     module => module(),
     fields => #{atom() => term()},
+    slots => [{atom(), beamtalk_reading:statement() | none}],
+    variables => [{atom(), beamtalk_reading:statement() | none}],
     methods => #{atom() => method_definition()},
     class_methods => #{atom() => method_definition()},
     origin => {file, binary()} | stdlib | dynamic,
@@ -26,8 +28,9 @@
     method_xref => [map()],
     _ => _
 }.
-%% A class from Erlang. Methods are funs, called as `F(Args, Self)' or `F(Args, Self, State)', or maps with such a
-%% fun and what the index needs (`source', `line', `sends', `references').
+%% A class from Erlang, or one that {@link beamtalk_embedded_compiler} made from text. Methods are funs, called as
+%% `F(Args, Self)' or `F(Args, Self, State)', or maps with such a fun and what the index needs (`source', `line', `sends',
+%% `references'). `slots' and `variables' are the instance's and the class's slots with their defaults.
 
 -define(TIMEOUT, 5_000).
 
@@ -93,7 +96,33 @@ run(Pid, Fun) ->
 %% @doc Sends a message to the class side; its method runs in the process of the class.
 -spec class_send(pid(), fun(), [term()], term()) -> term().
 class_send(Pid, Fun, Args, Self) ->
-    run(Pid, fun() -> Fun(Args, Self) end).
+    run(Pid, fun() -> in_class(Fun, Args, Self) end).
+
+in_class(Fun, Args, Self) when is_function(Fun, 3) ->
+    {Answer, _} = Fun(Args, Self, #{}),
+    Answer;
+in_class(Fun, Args, Self) ->
+    Fun(Args, Self).
+
+%% @doc The class variables of the class whose process this is.
+-spec variables() -> map().
+variables() ->
+    case get({?MODULE, variables}) of
+        undefined -> #{};
+        Variables -> Variables
+    end.
+
+%% @doc Replaces the class variables of the class whose process this is.
+-spec put_variables(map()) -> ok.
+put_variables(Variables) ->
+    _ = put({?MODULE, variables}, Variables),
+    ok.
+
+%% A class variable keeps its value when the class is defined again.
+new_variables(Defaults) ->
+    Kept = maps:with([Name || {Name, _} <- Defaults], variables()),
+    Fresh = maps:from_list([{Name, Tree} || {Name, Tree} <- Defaults, not is_map_key(Name, Kept)]),
+    put_variables(maps:merge(Kept, maps:map(fun(_, Tree) -> beamtalk_embedded_eval:default(Tree) end, Fresh))).
 
 outcome({ok, Answer}) -> Answer;
 outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
@@ -105,6 +134,7 @@ outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
 init({Name, Definition}) ->
     process_flag(trap_exit, true),
     put({?MODULE, name}, Name),
+    ok = new_variables(maps:get(variables, Definition, [])),
     State = publish(state(Name, Definition)),
     register_rows(State),
     register_uses(State),
@@ -114,6 +144,7 @@ init({Name, Definition}) ->
 %% @private
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call({update, Definition}, _From, #{name := Name}) ->
+    ok = new_variables(maps:get(variables, Definition, [])),
     State = redefine(state(Name, Definition)),
     {reply, {ok, maps:keys(maps:get(fields, State))}, State};
 handle_call({put_method, Side, Selector, Fun, Source}, _From, State) ->
@@ -163,7 +194,7 @@ terminate(_Reason, #{name := Name}) ->
     beamtalk_embedded_table:delete_methods(beamtalk_image_names:class_tag(Name)).
 
 state(Name, Definition) ->
-    Row = #{
+    Row = (maps:with([slots, beam], Definition))#{
         pid => self(),
         module => maps:get(module, Definition, beamtalk_embedded),
         superclass => maps:get(superclass, Definition),
@@ -195,6 +226,7 @@ method(Fun) when is_function(Fun) ->
 method(#{'fun' := Fun} = Definition) ->
     #{
         'fun' => Fun,
+        in_sender => maps:get(in_sender, Definition, false),
         source => maps:get(source, Definition, undefined),
         line => maps:get(line, Definition, 1),
         sends => maps:get(sends, Definition, []),

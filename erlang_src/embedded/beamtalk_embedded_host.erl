@@ -117,10 +117,14 @@ remove_method(Class, Selector, Side) ->
     case whereis_class(Class) of
         undefined ->
             {error, {class_not_found, Class}};
-        Pid ->
-            case beamtalk_embedded_class:remove_method(Pid, Side, Selector) of
+        Pid when Pid =:= self() ->
+            {error, beamtalk_image_errors:structured(dispatch_error, Class, Selector,
+                io_lib:format("~ts cannot be changed from within its own process", [Class]),
+                <<"change it from another process">>, #{})};
+        _Pid ->
+            case beamtalk_embedded_loader:remove(Class, Selector, Side) of
                 {removed, _Method} -> removed;
-                absent -> absent
+                Outcome -> Outcome
             end
     end.
 

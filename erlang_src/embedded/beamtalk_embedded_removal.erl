@@ -22,6 +22,7 @@ remove_from_system(Name) ->
             refuse_if_subclassed(Name, beamtalk_embedded_table:subclasses(Name)),
             ok = beamtalk_embedded_class:stop(Pid),
             ok = beamtalk_image:class_removed(Name, Module),
+            _ = is_map_key(beam, Row) andalso beamtalk_embedded_loader:unload(Module),
             record(Name, Row),
             nil
     end.

@@ -16,7 +16,7 @@
 -type statement() :: tuple() | atom().
 %% An expression: `{lit, Value}', `self', `super', `{var, Name}', `{class, Name}', `{slot, Base, Name}',
 %% `{set_slot, Base, Name, Value}', `{assign, Name, Value}', `{destructure, Pattern, Value}',
-%% `{send, Receiver, Selector, Args}', `{cascade, Receiver, [{Selector, Args}]}', `{match, Subject, [{Pattern, Guard,
+%% `{send, Receiver, Selector, Args}', `{cascade, Receiver, [{message, Selector, Args}]}', `{match, Subject, [{Pattern, Guard,
 %% Body}]}', `{block, Params, Statements}', `{list, Elements, Tail}', `{array, Elements}', `{map, [{Key, Value}]}',
 %% `{interpolation, Pieces}', `{return, Value}', `{cast, Send}', `{primitive, Name}'.
 -type method() :: {method, Selector :: atom(), side(), Params :: [atom()], [statement()],

@@ -146,6 +146,7 @@ rustler::atoms! {
     set_slot,
     send,
     cascade,
+    message,
     match_ = "match",
     block,
     map,

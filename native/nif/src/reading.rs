@@ -201,19 +201,19 @@ impl<'a> Maker<'a, '_> {
         Ok(self.tagged(atoms::interpolation(), &[pieces]))
     }
 
-    /// `{cascade, Receiver, [{Selector, Args}]}`: the first message is that of the head, if the head is a send.
+    /// `{cascade, Receiver, [{message, Selector, Args}]}`: the first message is that of the head, if the head is a send.
     fn cascade(&mut self, cascade: Cascade<'_>) -> Made<Term<'a>> {
         let receiver = self.of(cascade.receiver())?;
         let mut messages = Vec::new();
         if let Some(send) = cascade.head().and_then(ast::Send::cast) {
             let selector = self.name(&send.selector())?;
             let args = self.each(send.args())?;
-            messages.push(tuple(self.env, [selector, args]));
+            messages.push(self.tagged(atoms::message(), &[selector, args]));
         }
         for message in cascade.messages() {
             let selector = self.name(&message.selector())?;
             let args = self.each(message.args())?;
-            messages.push(tuple(self.env, [selector, args]));
+            messages.push(self.tagged(atoms::message(), &[selector, args]));
         }
         let messages = self.list(messages);
         Ok(self.tagged(atoms::cascade(), &[receiver, messages]))
@@ -344,7 +344,7 @@ impl<'a> Maker<'a, '_> {
                 for (keyword, value) in keywords.into_iter().zip(values) {
                     let field = self.name(keyword.text.trim_end_matches(':'))?;
                     let value = self.of(Some(value))?;
-                    fields.push(tuple(self.env, [field, value]));
+                    fields.push(self.tagged(atoms::field(), &[field, value]));
                 }
                 let fields = self.list(fields);
                 self.tagged(atoms::constructor(), &[class, fields])
