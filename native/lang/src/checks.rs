@@ -13,7 +13,7 @@ pub const BUILT_IN_OPERATOR: Code = Code::new("built_in_operator");
 /// A class, protocol or alias named like another one of the file.
 pub const DUPLICATE_NAME: Code = Code::new("duplicate_name");
 
-/// The codes that [`file`] may report.
+/// The codes that [`file()`] may report.
 pub const ALL: &[Code] = &[SLOT_KEYWORD, BUILT_IN_OPERATOR, DUPLICATE_NAME];
 
 /// Who wrote a file: the standard library may define what others may not.

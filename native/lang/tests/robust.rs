@@ -104,7 +104,11 @@ fn bytes_that_are_no_utf8_give_a_tree() {
 }
 
 /// Pieces that make careless readers take square time when they repeat.
-const ADVERSARIES: [&str; 98] = [
+const ADVERSARIES: [&str; 102] = [
+    "state: a ",
+    "state: a = ",
+    "state: a :: A(",
+    "uses: A ",
     "(",
     ")",
     "[",
@@ -271,6 +275,14 @@ fn a_match_without_receiver_and_end_gives_a_tree() {
 }
 
 #[test]
+fn what_the_fuzzer_reached_gives_trees() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    assert!(files.len() > 400);
+    files.iter().for_each(|file| everything(&std::fs::read(file).unwrap()));
+}
+
+#[test]
 fn the_corpus_is_valid() {
     for seed in 0..30 {
         let source = class_file(400, seed);
@@ -280,73 +292,75 @@ fn the_corpus_is_valid() {
     }
 }
 
+const PIECES: [&str; 63] = [
+    "Object subclass: Q",
+    "Protocol define: P",
+    "\n  ",
+    "\n",
+    "\n    ",
+    " => ",
+    "a",
+    "foo: ",
+    "X",
+    "class ",
+    "sealed ",
+    "self.x",
+    " := ",
+    " :: ",
+    "(",
+    ")",
+    "[",
+    "]",
+    "#(",
+    "#{",
+    "#[",
+    "{",
+    "}",
+    ", ",
+    ". ",
+    "! ",
+    "; ",
+    "^ ",
+    " + ",
+    " -> ",
+    " >> ",
+    "\"",
+    "\"{",
+    "1",
+    "-1",
+    "2.5",
+    "$a",
+    "#sym",
+    " | ",
+    ":x ",
+    "match: [",
+    "when: [",
+    "uses: ",
+    "excluding: ",
+    "state: ",
+    "field: ",
+    "@expect dnu",
+    "@primitive",
+    "// c",
+    "/// d",
+    "/* c */",
+    "'",
+    "é",
+    " & ",
+    "\\",
+    "<<",
+    "...",
+    "p@N",
+    "type T = ",
+    "Erlang lists ",
+    "\u{0}",
+    "\t",
+    "\r\n",
+];
+
 /// Text made of pieces that the language knows, so that parsers get past the first token.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
-        Just("Object subclass: Q"),
-        Just("Protocol define: P"),
-        Just("\n  "),
-        Just("\n"),
-        Just("\n    "),
-        Just(" => "),
-        Just("a"),
-        Just("foo: "),
-        Just("X"),
-        Just("class "),
-        Just("sealed "),
-        Just("self.x"),
-        Just(" := "),
-        Just(" :: "),
-        Just("("),
-        Just(")"),
-        Just("["),
-        Just("]"),
-        Just("#("),
-        Just("#{"),
-        Just("#["),
-        Just("{"),
-        Just("}"),
-        Just(", "),
-        Just(". "),
-        Just("! "),
-        Just("; "),
-        Just("^ "),
-        Just(" + "),
-        Just(" -> "),
-        Just(" >> "),
-        Just("\""),
-        Just("\"{"),
-        Just("1"),
-        Just("-1"),
-        Just("2.5"),
-        Just("$a"),
-        Just("#sym"),
-        Just(" | "),
-        Just(":x "),
-        Just("match: ["),
-        Just("when: ["),
-        Just("uses: "),
-        Just("excluding: "),
-        Just("state: "),
-        Just("field: "),
-        Just("@expect dnu"),
-        Just("@primitive"),
-        Just("// c"),
-        Just("/// d"),
-        Just("/* c */"),
-        Just("'"),
-        Just("é"),
-        Just(" & "),
-        Just("\\"),
-        Just("<<"),
-        Just("..."),
-        Just("p@N"),
-        Just("type T = "),
-        Just("Erlang lists "),
-        Just("\u{0}"),
-        Just("\t"),
-        Just("\r\n"),
-    ];
+    let piece = prop::sample::select(&PIECES[..]);
     prop::collection::vec(piece, 0..120).prop_map(|p| p.concat().into_bytes())
 }
 

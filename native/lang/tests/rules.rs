@@ -329,6 +329,27 @@ fn slots_and_methods_mix() {
 }
 
 #[test]
+fn operators_behind_a_slot_are_methods_of_their_own() {
+    for op in ["=", "&", "\\", "->", "-", "**"] {
+        for slot in ["field: a", "field: a :: T", "field: a = 1"] {
+            let source = format!("Value subclass: Q\n  {slot}\n  {op} o => 1\n  b => 2\n");
+            assert_eq!(codes(&source), CLEAN, "{source}");
+            assert_eq!(methods(&source), [op, "b"], "{source}");
+        }
+    }
+}
+
+#[test]
+fn a_method_named_like_the_mark_of_extensions() {
+    let source = "Object subclass: Q\n  a => Other\n  >> o => 1\n  b => 2\n";
+    assert_eq!(codes(source), CLEAN);
+    assert_eq!(methods(source), ["a", ">>", "b"]);
+    let source = "Protocol define: Q\n  Upper\n  >> o => 1\n";
+    assert_eq!(methods(source), [">>"]);
+    assert_eq!(methods("Tap\n  >> a => 1\n"), ["a"]);
+}
+
+#[test]
 fn declarations_inside_brackets_are_none() {
     assert_eq!(methods("Object subclass: Q\n  a => (A subclass: B)\n  b => [A >> c]\n"), ["a", "b"]);
     assert_eq!(codes("Object subclass: Q\n  a => (A subclass: B)\n"), CLEAN);

@@ -328,16 +328,18 @@ impl Parser<'_, '_> {
         }
         let name = self.decl_name();
         self.nodes.append(&mut kids, name);
+        self.ctx.slot = true;
         if self.eat(K::DColon) {
             let ty = self.type_expr();
             self.nodes.append(&mut kids, ty);
         }
-        if self.eat(K::Eq) {
-            self.ctx.slot = true;
+        // The next member may be a method named `=`.
+        if self.at(K::Eq) && !self.at_boundary() {
+            self.bump();
             let default = self.statement();
-            self.ctx.slot = false;
             self.nodes.append(&mut kids, default);
         }
+        self.ctx.slot = false;
         self.end_of_line(&mut kids, "the end of the declaration");
         self.node(NodeKind::Slot, first, kids)
     }

@@ -29,13 +29,28 @@ pub(super) struct MemberEnd {
     pub(super) end: usize,
 }
 
+/// A chain of keyword parts.
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    /// The limit that it was looked at with.
+    stop: usize,
+    /// Its first token.
+    from: usize,
+    /// The token behind it.
+    end: usize,
+    /// The `=>` behind it.
+    arrow: Option<usize>,
+}
+
 /// What lookahead remembers.
 #[derive(Default)]
 pub(super) struct Memo {
     /// Partner of every bracket, by token; its own index if it has none. Empty until first needed.
     partners: std::cell::OnceCell<Vec<u32>>,
-    /// The chain of keyword parts that was looked at last: its tokens, and the `=>` behind it.
-    chain: std::cell::Cell<Option<(usize, usize, Option<usize>)>>,
+    /// The chain of keyword parts that was looked at last, without and with a limit.
+    chains: [std::cell::Cell<Chain>; 2],
+    /// The line that was looked at last: a token of it, and the token that begins the next one.
+    line: std::cell::Cell<(usize, usize)>,
     /// The stretches looked at last by protocol members within a line and by those that begin one.
     pub(super) member_ends: [MemberEnd; 2],
     /// Lookahead sees no token from here on; 0 means no limit.
@@ -49,11 +64,9 @@ impl Parser<'_, '_> {
 
     /// Runs a lookahead that sees no token from `stop` on.
     pub(super) fn look_until<T>(&mut self, stop: usize, ask: impl FnOnce(&Self) -> T) -> T {
-        self.look.chain.set(None);
         self.look.stop = stop;
         let answer = ask(self);
         self.look.stop = 0;
-        self.look.chain.set(None);
         answer
     }
 
@@ -173,10 +186,12 @@ impl Parser<'_, '_> {
             }
             K::Keyword => {
                 // A keyword inside a chain that was looked at ends like the chain.
-                if let Some((from, to, answer)) = self.look.chain.get()
-                    && (from..to).contains(&i)
-                {
-                    return answer;
+                let [unlimited, limited] = &self.look.chains;
+                let stop = self.look.stop;
+                let memo = if stop == 0 { unlimited } else { limited };
+                let known = memo.get();
+                if known.stop == stop && (known.from..known.end).contains(&i) {
+                    return known.arrow;
                 }
                 let mut at = i;
                 let answer = loop {
@@ -186,7 +201,7 @@ impl Parser<'_, '_> {
                         break self.header_tail(at);
                     }
                 };
-                self.look.chain.set(Some((i, at.max(i + 1), answer)));
+                memo.set(Chain { stop, from: i, end: at.max(i + 1), arrow: answer });
                 answer
             }
             _ => None,
@@ -230,16 +245,35 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a slot begins at `i`, and not a method whose selector begins with the same word.
+    /// Whether a slot begins at `i`. With a method's `=>` on its line it is a method; a header must not run across
+    /// lines here, or it would read the next method into a slot.
     pub(super) fn slot_at(&self, i: usize) -> bool {
         self.kind_at(i) == TokenKind::Keyword
             && matches!(self.text_at(i), b"state:" | b"field:" | b"classState:")
-            && !self.skip_param(i + 1).is_some_and(|e| matches!(self.look(e), TokenKind::FatArrow))
+            && self.header(i).is_none_or(|arrow| arrow >= self.line_end(i))
+    }
+
+    /// The token that begins the next line.
+    fn line_end(&self, i: usize) -> usize {
+        let (from, end) = self.look.line.get();
+        if (from..end).contains(&i) {
+            return end;
+        }
+        let mut end = i + 1;
+        while self.kind_at(end) != TokenKind::Eof && !self.tok_at(end).nl() {
+            end += 1;
+        }
+        self.look.line.set((i, end));
+        end
     }
 
     /// Whether a `uses:` clause begins at `i`; with `=>` on its line it is a method.
     pub(super) fn uses_at(&self, i: usize) -> bool {
         self.kind_at(i) == TokenKind::Keyword && self.text_at(i) == b"uses:" && !self.line_has_fat_arrow(i)
+    }
+
+    fn between_members(&self) -> bool {
+        matches!(self.ctx.place, Place::Class | Place::Protocol)
     }
 
     /// The declaration that begins at `i`.
@@ -253,6 +287,7 @@ impl Parser<'_, '_> {
             if self.text_at(word) == b"type"
                 && self.look(word + 1) == TokenKind::Name
                 && self.look(word + 2) == TokenKind::Eq
+                && !(self.between_members() && (self.tok_at(word + 1).nl() || self.tok_at(word + 2).nl()))
             {
                 return Some(Decl::Alias);
             }
@@ -294,7 +329,8 @@ impl Parser<'_, '_> {
         if self.look(at) == K::Ident && self.text_at(at) == b"class" {
             at += 1;
         }
-        if self.look(at) != K::GtGt {
+        // Between members, `>>` at the begin of a line is a method's selector.
+        if self.look(at) != K::GtGt || self.between_members() && self.tok_at(at).nl() {
             return None;
         }
         let mut selector = at + 1;

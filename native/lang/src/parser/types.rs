@@ -52,9 +52,10 @@ impl Parser<'_, '_> {
         left
     }
 
-    /// In a protocol a signature ends where the next one begins; elsewhere a header may wrap.
+    /// In a protocol a signature ends where the next one begins, and a slot's type where the next member does; a
+    /// method's header may wrap.
     fn ends_signature(&self) -> bool {
-        self.ctx.place == Place::Protocol && self.at_boundary()
+        (self.ctx.place == Place::Protocol || self.ctx.slot) && self.at_boundary()
     }
 
     pub(super) fn type_atom(&mut self) -> NodeId {
