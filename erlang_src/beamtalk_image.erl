@@ -3,7 +3,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([info/0, clear/1, class_removed/2, set_log_level/1, sync/0, version/0]).
+-export([eval/1, info/0, clear/1, class_removed/2, set_log_level/1, sync/0, version/0]).
 -export_type([info/0, log_level/0]).
 
 -type info() :: #{
@@ -17,6 +17,13 @@
 }.
 
 -type log_level() :: off | error | warning | info | debug | trace.
+
+%% @doc Runs a text of Beamtalk in the image that runs in this node and answers the value of its last part, as
+%% {@link beamtalk_image_host:evaluate/1} does: definitions, changes of methods, expressions. Variables live as long as the
+%% call. A text that cannot be read runs not at all; one that fails leaves the parts before the failure done.
+-spec eval(iodata()) -> {ok, Value :: term()} | {error, beamtalk_image_errors:structured()}.
+eval(Text) ->
+    beamtalk_image_host:evaluate(Text).
 
 %% @doc What the image holds: counts, the version of the last change, and bytes, for each registry. Cost: one walk over
 %% everything, on a dirty scheduler.

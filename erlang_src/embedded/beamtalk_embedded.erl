@@ -131,5 +131,7 @@ extension_file(Owner) ->
         false -> unknown
     end.
 
+%% Without the dots that a file's path has not.
 absolute(Path) ->
-    unicode:characters_to_binary(filename:absname(Path)).
+    Parts = [Part || Part <- filename:split(unicode:characters_to_binary(filename:absname(Path))), Part =/= <<".">>],
+    filename:join(Parts).

@@ -280,7 +280,7 @@ eval({cascade, Receiver, Messages}, Env) ->
 eval({cast, {send, Receiver, Selector, Args}}, Env) ->
     beamtalk_embedded_dispatch:cast(eval(Receiver, Env), Selector, arguments(Args, Env)),
     nil;
-eval({block, Code}, Env) -> block(Code, Env);
+eval({block, Code, Slots}, Env) -> block(Code, Slots, Env);
 eval({match, Subject, Arms}, Env) -> arms(Arms, eval(Subject, Env), Env);
 eval({list, Elements, none}, Env) -> arguments(Elements, Env);
 eval({list, Elements, Tail}, Env) -> arguments(Elements, Env) ++ eval(Tail, Env);
@@ -423,9 +423,9 @@ only_own_slots(Name, #env{self = Self, selector = Selector}) ->
 
 %% ---- Blocks --------------------------------------------------------------------------------------------------
 
-block({Params, _, _, _, _} = Code, #env{scopes = Scopes, self = Self} = Env) ->
+block({Params, _, _, _, _} = Code, Slots, #env{scopes = Scopes, self = Self} = Env) ->
     {_, _, Free, _, _} = Code,
-    Seen = {maps:from_list([{Name, Value} || Name <- Free, {ok, Value} <- [seen(Name, Scopes)]]), seen_state(Self)},
+    Seen = {maps:from_list([{Name, Value} || Name <- Free, {ok, Value} <- [seen(Name, Scopes)]]), seen_state(Self, Slots)},
     case length(Params) of
         0 -> fun() -> called(Code, [], Env, Seen) end;
         1 -> fun(A) -> called(Code, [A], Env, Seen) end;
@@ -443,10 +443,16 @@ seen(Name, Scopes) ->
         Ref -> {ok, maps:get(Name, get(?FRAME(Ref)))}
     end.
 
-seen_state(Self) ->
+%% Only what the block touches, or it would hold all that the actor ever held.
+seen_state(Self, Slots) ->
     case state_key(Self) of
-        none -> none;
-        Key -> get(Key)
+        none ->
+            none;
+        Key ->
+            case get(Key) of
+                undefined -> none;
+                State -> maps:with(Slots, State)
+            end
     end.
 
 called({_, _, _, _, Body} = Code, Args, #env{scopes = [Outer | _] = Scopes} = Env, {Values, State}) ->

@@ -24,6 +24,7 @@
     extension_file/3,
     remove_method/3,
     run_in_class/2,
+    evaluate/1,
     raise_error/1,
     home_dir/0
 ]).
@@ -130,6 +131,9 @@ remove_method(Class, Selector, Side) ->
 
 -spec run_in_class(pid(), fun(() -> term())) -> term().
 run_in_class(Pid, Fun) -> beamtalk_embedded_class:run(Pid, Fun).
+
+-spec evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
+evaluate(Text) -> beamtalk_embedded_session:program(Text).
 
 -spec raise_error(tuple()) -> no_return().
 raise_error(Error) ->

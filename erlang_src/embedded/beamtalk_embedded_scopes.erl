@@ -3,7 +3,7 @@
 %%
 %% A method or block `{Params, Statements}' becomes `{Params, Declared, Free, Returns, Statements}': `Declared' are the
 %% variables of the scope itself, `Free' those of scopes around it, `Returns' whether `^' stands anywhere but as a
-%% statement of a method.
+%% statement of a method. A block also names the slots that it touches: `{block, Code, Slots}'.
 -module(beamtalk_embedded_scopes).
 
 -export([method/2, statements/2]).
@@ -60,11 +60,19 @@ mentions(_Leaf, Found) -> Found.
 resolve({lit, _} = Literal, _Around) -> Literal;
 resolve({block, Params, Statements}, Around) ->
     {Declared, Free, Body} = scope(Params, Statements, Around),
-    {block, {Params, Declared, Free, false, Body}};
+    {block, {Params, Declared, Free, false, Body}, lists:usort(slots(Statements, []))};
 resolve(Term, Around) when is_tuple(Term) ->
     list_to_tuple([resolve(Part, Around) || Part <- tuple_to_list(Term)]);
 resolve(List, Around) when is_list(List) -> [resolve(Element, Around) || Element <- List];
 resolve(Leaf, _Around) -> Leaf.
+
+%% The slots of self that a block touches.
+slots({lit, _}, Found) -> Found;
+slots({slot, self, Name}, Found) -> [Name | Found];
+slots({set_slot, self, Name, Value}, Found) -> slots(Value, [Name | Found]);
+slots(Term, Found) when is_tuple(Term) -> slots(tuple_to_list(Term), Found);
+slots([Head | Tail], Found) -> slots(Tail, slots(Head, Found));
+slots(_Leaf, Found) -> Found.
 
 %% A return that is no statement of the method itself must unwind.
 returns(Statements) ->

@@ -36,6 +36,7 @@
     remove_method/3,
     author/0,
     run_in_class/2,
+    evaluate/1,
     raise_error/1
 ]).
 -export_type([class_name/0, selector/0, side/0, start_result/0, hit/0, class_origin/0]).
@@ -79,6 +80,7 @@
 -callback remove_method(class_name(), selector(), side()) -> removed | absent | {error, term()}.
 -callback author() -> {human | agent, binary()}.
 -callback run_in_class(pid(), fun(() -> term())) -> term().
+-callback evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
 -callback raise_error(tuple()) -> no_return().
 
 -optional_callbacks([
@@ -108,6 +110,7 @@
     remove_method/3,
     author/0,
     run_in_class/2,
+    evaluate/1,
     raise_error/1
 ]).
 
@@ -258,6 +261,12 @@ run_in_class(Class, Fun) ->
         true -> Module:run_in_class(Class, Fun);
         false -> Fun()
     end.
+
+%% @doc Runs a text of the language and answers the value of its last statement. Default: `no_workspace'.
+-spec evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
+evaluate(Text) ->
+    ask(evaluate, [Text], {error, {beamtalk_error, no_workspace, undefined, undefined,
+        <<"nothing runs here that could evaluate Beamtalk">>, <<"start an image first">>, #{}}}).
 
 %% @doc Raises a structured error as the language sees it. Default: an exception map around it.
 -spec raise_error(tuple()) -> no_return().
