@@ -8,8 +8,10 @@
 -export([main/0, shell/0, run/2, start/0, input/2]).
 -export_type([state/0]).
 
--opaque state() :: #{session := beamtalk_embedded_session:session(), file := binary() | none, text := binary()}.
-%% `text' is input that is still incomplete, `file' what `:reload' reads again.
+-opaque state() :: #{session := beamtalk_embedded_session:session(), file := binary() | none, text := binary(),
+    declaring := boolean()}.
+%% `text' is input that is still incomplete, `declaring' whether it begins a declaration, `file' what `:reload' reads
+%% again.
 
 -type step() :: {more | text | quit, iodata(), state()}.
 
@@ -67,7 +69,7 @@ loop(Prompt, State, Read, Write) ->
 %% @doc The state of a new prompt.
 -spec start() -> state().
 start() ->
-    #{session => beamtalk_embedded_session:new(), file => none, text => <<>>}.
+    #{session => beamtalk_embedded_session:new(), file => none, text => <<>>, declaring => false}.
 
 %% @doc Takes one line. Answers whether more is needed, or what is to be shown.
 -spec input(binary(), state()) -> step().
@@ -81,16 +83,16 @@ input(Line, #{text := Before} = State) ->
     continued(Line, <<Before/binary, Line/binary>>, State).
 
 %% An empty line ends a declaration, and anything that was begun by mistake.
-continued(Line, Text, State) ->
+continued(Line, Text, #{declaring := Declaring} = State) ->
     case {beamtalk_reading:input(Text), string:trim(Line)} of
-        {complete, _} -> evaluated(Text, State);
         {_, <<>>} -> evaluated(Text, State);
-        _ -> {more, [], State#{text := Text}}
+        {complete, _} when not Declaring -> evaluated(Text, State);
+        {Input, _} -> {more, [], State#{text := Text, declaring := Declaring orelse Input =:= declaration}}
     end.
 
 evaluated(Text, #{session := Session} = State) ->
     {Outcome, Next} = beamtalk_embedded_session:eval(Text, Session),
-    {text, shown(Outcome), State#{session := Next, text := <<>>}}.
+    {text, shown(Outcome), State#{session := Next, text := <<>>, declaring := false}}.
 
 shown({ok, Value}) ->
     [beamtalk_embedded_session:printed(Value), "\n"];

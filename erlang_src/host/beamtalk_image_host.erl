@@ -80,7 +80,7 @@
 -callback remove_method(class_name(), selector(), side()) -> removed | absent | {error, term()}.
 -callback author() -> {human | agent, binary()}.
 -callback run_in_class(pid(), fun(() -> term())) -> term().
--callback evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
+-callback evaluate(iodata()) -> {ok, term()} | {error, tuple()}.
 -callback raise_error(tuple()) -> no_return().
 
 -optional_callbacks([
@@ -263,7 +263,7 @@ run_in_class(Class, Fun) ->
     end.
 
 %% @doc Runs a text of the language and answers the value of its last statement. Default: `no_workspace'.
--spec evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
+-spec evaluate(iodata()) -> {ok, term()} | {error, tuple()}.
 evaluate(Text) ->
     ask(evaluate, [Text], {error, {beamtalk_error, no_workspace, undefined, undefined,
         <<"nothing runs here that could evaluate Beamtalk">>, <<"start an image first">>, #{}}}).
