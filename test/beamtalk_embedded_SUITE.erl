@@ -25,7 +25,10 @@
     class_variables_belong_to_the_class/1,
     wrong_text_changes_nothing/1,
     names_of_one_text_are_bounded/1,
-    code_in_use_refuses_the_edit/1
+    code_in_use_refuses_the_edit/1,
+    prompt_forgets_frames_of_blocks_that_are_gone/1,
+    actors_end_with_their_class/1,
+    exceptions_are_objects_of_classes/1
 ]).
 
 all() ->
@@ -200,6 +203,39 @@ code_in_use_refuses_the_edit(_Config) ->
     ?assertEqual(2, beamtalk_embedded:send(R, 'wait:', [Me])),
     define("Actor subclass: R\n  wait: pid => 3\n"),
     ?assertEqual(3, beamtalk_embedded:send(R, 'wait:', [Me])).
+
+%% A prompt with one block among its variables must not keep a frame for every line.
+prompt_forgets_frames_of_blocks_that_are_gone(_Config) ->
+    Typed = ["b := [1]", "n := 0", "inc := [n := n + 1]", "inc value", "inc value", "b value", "n"],
+    {Values, Session} = lists:mapfoldl(
+        fun(Line, Before) ->
+            {{ok, Value}, After} = beamtalk_embedded_session:eval(Line, Before),
+            {Value, After}
+        end,
+        beamtalk_embedded_session:new(),
+        Typed ++ lists:duplicate(50, "b value")
+    ),
+    ?assertEqual([1, 1], [lists:nth(N, Values) || N <- [6, length(Values)]]),
+    ?assert(beamtalk_embedded_eval:frames() < 6),
+    {{ok, nil}, _} = beamtalk_embedded_session:eval("b := nil. inc := nil", Session),
+    ?assertEqual(0, beamtalk_embedded_eval:frames()).
+
+actors_end_with_their_class(_Config) ->
+    define("Actor subclass: R\n  a => 1\n"),
+    {beamtalk_object, _, _, Pid} = value("R spawn"),
+    Monitor = monitor(process, Pid),
+    value("R removeFromSystem"),
+    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.
+
+exceptions_are_objects_of_classes(_Config) ->
+    define("Error subclass: Late\n  field: days = 0\n  kind => #late\n"),
+    ?assertEqual([<<"too late">>, 3], value("[(Late new withDays: 3) signal: \"too late\"] on: Late do: [:e | "
+        "#(e message, e days)]")),
+    ?assertEqual(outer, value("[[1 foo] on: Late do: [#inner]] on: Exception do: [#outer]")),
+    ?assertEqual(again, value("[[1 foo] on: Error do: [:e | e signal]] on: Error do: [#again]")),
+    ?assertEqual(division_by_zero, kind("1 / 0")),
+    ?assertEqual(type_error, kind("1 + \"a\"")),
+    ?assertEqual(arity_mismatch, kind("[:x | x] value")).
 
 %% Called from a body.
 hold() ->

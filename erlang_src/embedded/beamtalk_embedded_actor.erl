@@ -1,9 +1,10 @@
-%% @doc An actor of the embedded image: a process with a state, whose methods run in it one at a time.
+%% @doc An actor of the embedded image: a process with a state, whose methods run in it one at a time. It ends with its class
+%% and with the image.
 -module(beamtalk_embedded_actor).
 -behaviour(gen_server).
 
 -export([start/2, send/3, cast/3]).
--export([init/1, handle_call/3, handle_cast/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TIMEOUT, 5_000).
 
@@ -33,7 +34,9 @@ cast(Pid, Selector, Args) ->
 %% @private
 -spec init({atom(), map()}) -> {ok, {tuple(), map()}} | {stop, term()}.
 init({Class, Slots}) ->
-    #{module := Module} = beamtalk_embedded_table:class(Class),
+    #{module := Module, pid := ClassPid} = beamtalk_embedded_table:class(Class),
+    _ = monitor(process, ClassPid),
+    _ = monitor(process, beamtalk_embedded_table),
     Self = {beamtalk_object, Class, Module, self()},
     State = maps:merge(beamtalk_embedded_dispatch:fields(Class), Slots),
     case beamtalk_embedded_dispatch:understands(Class, initialize) of
@@ -69,4 +72,11 @@ handle_cast({send, Selector, Args}, {Self, State}) ->
         _Class:_Reason -> {noreply, {Self, State}}
     end;
 handle_cast(_Message, State) ->
+    {noreply, State}.
+
+%% @private
+-spec handle_info(term(), State) -> {noreply, State} | {stop, normal, State}.
+handle_info({'DOWN', _, process, _, _}, State) ->
+    {stop, normal, State};
+handle_info(_Message, State) ->
     {noreply, State}.

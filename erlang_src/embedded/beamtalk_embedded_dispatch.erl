@@ -48,10 +48,10 @@ cast(Receiver, Selector, Args) ->
             ok
     end.
 
-%% The function of a foreign call: the first keyword, or the unary selector.
+%% The function of a foreign call: the first keyword, or the unary selector. At most one name for each selector.
 function_name(Selector) ->
     [Name | _] = binary:split(atom_to_binary(Selector), <<":">>),
-    binary_to_existing_atom(Name).
+    binary_to_atom(Name).
 
 %% @doc A send to `self' within a method of an actor or a value, with its state: late bound, in the same process.
 -spec self_send(atom(), [term()], receiver(), map()) -> {term(), map()}.

@@ -33,7 +33,9 @@
 
 -define(FRAME(Ref), {?MODULE, frame, Ref}).
 -define(LIVE(Ref), {?MODULE, live, Ref}).
+%% Frames that stay when their call is over, and those whose call is over.
 -define(KEPT, {?MODULE, kept}).
+-define(CLOSED, {?MODULE, closed}).
 -define(STATE(Self), {?MODULE, state, Self}).
 -define(RETURN, '$beamtalk_return').
 -define(UNSET, '$beamtalk_unset').
@@ -93,16 +95,19 @@ default(Tree) ->
     {Value, _} = statements([Tree], nil, #{}),
     Value.
 
-%% @doc Forgets the frames that no block within `Roots' can reach. For processes between two calls.
+%% @doc Forgets the frames of past calls that no block within `Roots' can reach. Does nothing while a call is under way in
+%% this process, since its blocks are not to be seen.
 -spec sweep(Roots :: term()) -> ok.
 sweep(Roots) ->
-    case get(?KEPT) of
-        undefined ->
-            ok;
-        Kept ->
+    Closed = noted(?CLOSED),
+    case Closed =/= [] andalso frames() =:= length(Closed) of
+        true ->
             Reached = reach([Roots], #{}),
-            Left = [Ref || Ref <- Kept, is_map_key(Ref, Reached) orelse (erase(?FRAME(Ref)) =:= none)],
-            put(?KEPT, Left),
+            {Left, Gone} = lists:partition(fun(Ref) -> is_map_key(Ref, Reached) end, Closed),
+            lists:foreach(fun(Ref) -> erase(?FRAME(Ref)) end, Gone),
+            _ = put(?CLOSED, Left),
+            ok;
+        false ->
             ok
     end.
 
@@ -138,24 +143,23 @@ open(Ref, Frame) ->
 
 %% A frame whose block may be in what leaves the call stays.
 close(Ref, Leaving) ->
-    case lists:member(Ref, kept()) of
-        true ->
-            ok;
-        false ->
-            case has_fun(Leaving) of
-                true -> keep([Ref]);
-                false -> erase(?FRAME(Ref))
-            end,
-            ok
-    end.
+    Kept = noted(?KEPT),
+    IsKept = lists:member(Ref, Kept),
+    _ = IsKept andalso put(?KEPT, lists:delete(Ref, Kept)),
+    _ =
+        case IsKept orelse has_fun(Leaving) of
+            true -> put(?CLOSED, [Ref | noted(?CLOSED)]);
+            false -> erase(?FRAME(Ref))
+        end,
+    ok.
 
 keep(Refs) ->
-    put(?KEPT, lists:usort(Refs ++ kept())).
+    put(?KEPT, lists:usort(Refs ++ noted(?KEPT)) -- noted(?CLOSED)).
 
-kept() ->
-    case get(?KEPT) of
+noted(Key) ->
+    case get(Key) of
         undefined -> [];
-        Kept -> Kept
+        Refs -> Refs
     end.
 
 has_fun(Term) when is_function(Term) -> true;

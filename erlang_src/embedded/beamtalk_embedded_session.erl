@@ -42,6 +42,7 @@ printed(Value) ->
     end.
 
 parts([], _Text, Value, Session) ->
+    ok = beamtalk_embedded_eval:sweep([Value, Session]),
     {{ok, Value}, Session};
 parts([Part | Rest], Text, _Before, Session) ->
     try part(Part, Text, Session) of
