@@ -1,5 +1,5 @@
-%% Live changes of classes that come from files: what they do to the running class, its text and the ChangeLog, how they are
-%% taken back, and what the prompt's commands make of them.
+%% Live changes of classes that come from files: what they do to the running class, its text and the
+%% ChangeLog, how they are taken back, and what the prompt's commands make of them.
 -module(beamtalk_embedded_changes_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -72,7 +72,8 @@ patch_replaces_one_method_and_nothing_else(Config) ->
     ?assert(beamtalk_workspace_changelog:entry_flushable(Entry)),
     ?assertEqual(file(Config), beamtalk_workspace_changelog:entry_source_file(Entry)),
     ?assertEqual({ok, <<"greet => \"bye\"">>}, beamtalk_workspace_changelog:read_source_body(Entry)),
-    ?assertEqual({ok, <<"  greet -> String => \"hello\"\n">>}, beamtalk_workspace_changelog:read_prev_source_body(Entry)).
+    ?assertEqual({ok, <<"  greet -> String => \"hello\"\n">>},
+        beamtalk_workspace_changelog:read_prev_source_body(Entry)).
 
 patch_that_adds_goes_to_the_end_of_the_class(_Config) ->
     value("Counter >> twice: x => x + x"),
@@ -89,7 +90,8 @@ patch_knows_its_side(_Config) ->
     ?assertEqual([<<"patched">>, <<"hello">>], value("#(Counter greet, Counter spawn greet)")),
     ?assertEqual([true, false], value("#(Counter class includesSelector: #made, Counter includesSelector: #made)")),
     ?assertEqual(nomatch, binary:match(beamtalk_image_host:class_source('Counter'), <<"class ///">>)),
-    ?assertEqual([class, class], [beamtalk_workspace_changelog:entry_side(E) || E <- beamtalk_workspace_changelog:entries()]).
+    Entries = beamtalk_workspace_changelog:entries(),
+    ?assertEqual([class, class], [beamtalk_workspace_changelog:entry_side(Entry) || Entry <- Entries]).
 
 patch_keeps_strings_over_lines(_Config) ->
     value("Counter >> text => \"one\n      two\nthree\""),
@@ -196,7 +198,8 @@ commands_build_expressions(Config) ->
         ":remove-method Counter class greet", ":remove-method Counter greet", ":browse Counter", ":reload",
         "Counter spawn greet", ":reload Counter", ":nonsense", ":browse Nobody", ":help"
     ]),
-    [Load, Greet, Removed, Changes, RemovedClass, Again, Browse, Reload, Back, ReloadClass, Nonsense, Nobody, Help] = Shown,
+    [Load, Greet, Removed, Changes, RemovedClass, Again, Browse, Reload, Back, ReloadClass, Nonsense, Nobody, Help] =
+        Shown,
     ?assertEqual([<<"#(Counter)\n">>, <<"\"hello\"\n">>, <<"Counter\n">>, <<"Counter class\n">>],
         [Load, Greet, Removed, RemovedClass]),
     ?assertEqual(<<"0  remove-method Counter>>greet  (counter.bt)\n">>, Changes),
@@ -210,7 +213,8 @@ commands_build_expressions(Config) ->
 
 prompt_reads_on_until_input_is_whole(_Config) ->
     {Shown, Prompts} = typed([
-        "x := #(1,", "  2)", "x inject: 0 into:", "[:s :e | s + e]", "Value subclass: Q", "  field: a = 5", "  twice => self.a * 2", "",
+        "x := #(1,", "  2)", "x inject: 0 into:", "[:s :e | s + e]", "Value subclass: Q", "  field: a = 5",
+        "  twice => self.a * 2", "",
         "Q new twice", "Counter >> double =>", "  self.value * 2", "(", "", "\"a", "b\""
     ]),
     ?assertEqual([<<"#(1, 2)\n">>, <<"3\n">>, <<"Q\n">>, <<"10\n">>, <<"Counter>>double\n">>],

@@ -1,4 +1,5 @@
-%% What classes, protocols and the navigation of the embedded image say of themselves, for classes that come from text.
+%% What classes, protocols and the navigation of the embedded image say of themselves, for classes that come
+%% from text.
 -module(beamtalk_embedded_reflection_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

@@ -1,9 +1,9 @@
-%% @doc A small image for whoever has no `beamtalk_runtime': it drives the registries as the runtime does, so that
-%% what they do can be seen, tested and demonstrated with nothing else installed.
+%% @doc A small image for whoever has no `beamtalk_runtime': it drives the registries as the runtime does, so
+%% that what they do can be seen, tested and demonstrated with nothing else installed.
 %%
 %% Classes are loaded from Beamtalk text ({@link beamtalk_embedded_loader}) or defined from Erlang maps
-%% ({@link beamtalk_embedded_class:definition()}). Class objects and actors are records as in the runtime, values are tagged
-%% maps, blocks are funs. The library lies in `priv/bt'.
+%% ({@link beamtalk_embedded_class:definition()}). Class objects and actors are records as in the runtime,
+%% values are tagged maps, blocks are funs. The library lies in `priv/bt'.
 -module(beamtalk_embedded).
 -behaviour(supervisor).
 
@@ -17,8 +17,8 @@
     project => file:filename_all(),
     workspace_id => binary()
 }.
-%% The directory whose files count as the project's, and the workspace whose ChangeLog is kept; without one the
-%% ChangeLog is in memory.
+%% The directory whose files count as the project's, and the workspace whose ChangeLog is kept; without one
+%% the ChangeLog is in memory.
 
 -define(CONFIG, {?MODULE, config}).
 
@@ -117,7 +117,8 @@ file_scope(File) ->
     end.
 
 %% @private
-%% The file that an owner's extensions were loaded from; else the owner is taken for the base name of a project's file.
+%% The file that an owner's extensions were loaded from; else the owner is taken for the base name of a
+%% project's file.
 -spec extension_file(atom()) -> {ok, binary()} | unknown.
 extension_file(Owner) ->
     #{project := Project} = persistent_term:get(?CONFIG, #{project => absolute(".")}),

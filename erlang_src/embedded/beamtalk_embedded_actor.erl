@@ -1,5 +1,5 @@
-%% @doc An actor of the embedded image: a process with a state, whose methods run in it one at a time. It ends with its class
-%% and with the image.
+%% @doc An actor of the embedded image: a process with a state, whose methods run in it one at a time. It ends
+%% with its class and with the image.
 -module(beamtalk_embedded_actor).
 -behaviour(gen_server).
 

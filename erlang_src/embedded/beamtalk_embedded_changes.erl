@@ -24,8 +24,9 @@ patch(Class, Side, Text) ->
 patch(Class, Side, Text, Author) ->
     Selector = beamtalk_embedded_loader:patch(Class, Side, Text),
     Details = patched(beamtalk_image_host:class_origin(Class), Class, Selector, Side),
-    record(maps:merge(Details, Author#{class => atom_to_binary(Class), selector => atom_to_binary(Selector), kind => Side,
-        side => Side, source => Text})),
+    record(maps:merge(Details, Author#{
+        class => atom_to_binary(Class), selector => atom_to_binary(Selector), kind => Side, side => Side, source => Text
+    })),
     Selector.
 
 %% A method that its file lacks is one to be added there.
@@ -55,11 +56,12 @@ warn(#{class := Class}, Reason) ->
     ?LOG_WARNING("a change of ~ts took effect but could not be recorded: ~tp", [Class, Reason],
         #{domain => [beamtalk, runtime]}).
 
-%% @doc Takes the newest change of the entry's method or class back, by the entry's number. What it brings back is a change
-%% of its own; an addition that is taken back is not.
+%% @doc Takes the newest change of the entry's method or class back, by the entry's number. What it brings
+%% back is a change of its own; an addition that is taken back is not.
 -spec revert(non_neg_integer()) -> nil.
 revert(Seq) ->
-    case [Entry || Entry <- beamtalk_workspace_changelog:entries(), beamtalk_workspace_changelog:entry_seq(Entry) =:= Seq] of
+    IsIt = fun(Entry) -> beamtalk_workspace_changelog:entry_seq(Entry) =:= Seq end,
+    case lists:filter(IsIt, beamtalk_workspace_changelog:entries()) of
         [Entry] ->
             Class = beamtalk_workspace_changelog:entry_class(Entry),
             Selector = selector(beamtalk_workspace_changelog:entry_selector(Entry)),

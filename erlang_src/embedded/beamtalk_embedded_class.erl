@@ -1,8 +1,8 @@
 %% @doc A class of the embedded image: one process a class, as in the real runtime.
 %%
-%% The process owns its methods on both sides, publishes them for dispatch, runs the class-side methods, and drives the
-%% registries as the runtime does: on start it registers its rows and forgets conformance answers; on redefinition it
-%% purges, registers and forgets; on a live patch it indexes the one method.
+%% The process owns its methods on both sides, publishes them for dispatch, runs the class-side methods, and
+%% drives the registries as the runtime does: on start it registers its rows and forgets conformance answers;
+%% on redefinition it purges, registers and forgets; on a live patch it indexes the one method.
 -module(beamtalk_embedded_class).
 -behaviour(gen_server).
 
@@ -28,9 +28,10 @@
     method_xref => [map()],
     _ => _
 }.
-%% A class from Erlang, or one that {@link beamtalk_embedded_compiler} made from text. Methods are funs, called as
-%% `F(Args, Self)' or `F(Args, Self, State)', or maps with such a fun and what the index needs (`source', `line', `sends',
-%% `references'). `slots' and `variables' are the instance's and the class's slots with their defaults.
+%% A class from Erlang, or one that {@link beamtalk_embedded_compiler} made from text. Methods are funs,
+%% called as `F(Args, Self)' or `F(Args, Self, State)', or maps with such a fun and what the index needs
+%% (`source', `line', `sends', `references'). `slots' and `variables' are the instance's and the class's slots
+%% with their defaults.
 
 -define(TIMEOUT, 5_000).
 
@@ -42,8 +43,8 @@ start(Name, Definition) ->
         undefined -> gen_server:start(?MODULE, {Name, Definition}, [])
     end.
 
-%% @doc Stops a class and takes it out of the tables; its registrations stay, as those of a removed class do until
-%% somebody removes them.
+%% @doc Stops a class and takes it out of the tables; its registrations stay, as those of a removed class do
+%% until somebody removes them.
 -spec stop(pid()) -> ok.
 stop(Pid) ->
     gen_server:stop(Pid).
@@ -61,7 +62,8 @@ update(Name, Definition) ->
 put_method(Pid, Side, Selector, Fun, Source) ->
     gen_server:call(Pid, {put_method, Side, Selector, Fun, Source}, ?TIMEOUT).
 
-%% @doc Removes one method that the class itself defines, as a recompilation without it would; answers what it was.
+%% @doc Removes one method that the class itself defines, as a recompilation without it would; answers what it
+%% was.
 -spec remove_method(pid(), instance | class, atom()) -> {removed, beamtalk_embedded_table:method()} | absent.
 remove_method(Pid, Side, Selector) ->
     gen_server:call(Pid, {remove_method, Side, Selector}, ?TIMEOUT).

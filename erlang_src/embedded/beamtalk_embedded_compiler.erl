@@ -1,14 +1,17 @@
-%% @doc Turns what a text declares into modules: one for each class, one for each protocol, one for the extensions of a
-%% file. Nothing is loaded and nothing registered here.
+%% @doc Turns what a text declares into modules: one for each class, one for each protocol, one for the
+%% extensions of a file. Nothing is loaded and nothing registered here.
 %%
-%% A class `Counter' becomes the module `bt@Counter', of the library `bt@stdlib@Counter'. For each method it exports a
-%% function of three arguments (arguments, receiver, state) that hands the method's tree, a literal of the module, to
-%% {@link beamtalk_embedded_eval}; a class-side method's function is named `class sel'. The call is no tail call, so that
-%% code in use can be told from code that is not.
+%% A class `Counter' becomes the module `bt@Counter', of the library `bt@stdlib@Counter'. For each method it
+%% exports a function of three arguments (arguments, receiver, state) that hands the method's tree, a literal
+%% of the module, to {@link beamtalk_embedded_eval}; a class-side method's function is named `class sel'. The
+%% call is no tail call, so that code in use can be told from code that is not.
 -module(beamtalk_embedded_compiler).
 
 -export([class/4, protocol/3, extensions/3, module_name/2]).
 -export_type([unit/0]).
+
+%% What is generated stands on no line of its own.
+-define(AT, erl_anno:new(1)).
 
 -type origin() :: {file, binary()} | stdlib | dynamic.
 -type unit() :: #{
@@ -53,7 +56,8 @@ class({class, Name, Super, _Modifiers, Slots, Methods, Uses, _Span} = Class, Tex
             {ok, #{name => Name, module => Module, beam => Beam, definition => Definition#{beam => Beam}}};
         unknown ->
             {error, beamtalk_image_errors:structured(class_not_found, Name, undefined,
-                io_lib:format("~ts cannot be defined: there is no class ~ts (line ~b)", [Name, Super, line(Class, Text)]),
+                io_lib:format("~ts cannot be defined: there is no class ~ts (line ~b)",
+                    [Name, Super, line(Class, Text)]),
                 <<"load the superclass first">>, #{})}
     end.
 
@@ -141,10 +145,12 @@ facts(Name, Text) ->
 fact(#{line := Line, sends := Sends, references := References}) ->
     #{
         line => Line,
-        sends => [#{selector => named(Selector), line => At, recv_kind => recv_kind(Recv), target_module => target(Module)}
-            || #{selector := Selector, line := At, recv := Recv, target_module := Module} <- Sends],
+        sends => [send(Send) || Send <- Sends],
         references => [#{class => named(Class), line => At} || #{class := Class, line := At} <- References]
     }.
+
+send(#{selector := Selector, line := Line, recv := Recv, target_module := Module}) ->
+    #{selector => named(Selector), line => Line, recv_kind => recv_kind(Recv), target_module => target(Module)}.
 
 recv_kind(self) -> self_recv;
 recv_kind(super) -> super_recv;
@@ -192,7 +198,7 @@ protocol({protocol, Name, Extending, Required, Provided, _Span}, Text, Origin) -
             || {{method, Selector, _, _, _, Where}, Arity, Types, Result, Doc} <- Provided],
         extending => case Extending of none -> undefined; _ -> Extending end
     },
-    Source = [{function, 1, '__beamtalk_protocol_source', 0, [{clause, 1, [], [], [erl_parse:abstract(Text)]}]}
+    Source = [{function, ?AT, '__beamtalk_protocol_source', 0, [{clause, ?AT, [], [], [erl_parse:abstract(Text)]}]}
         || Provided =/= []],
     #{name => Name, module => Module, protocol => Definition,
         beam => forms_compiled(Module, #{protocol => Name}, Source)}.
@@ -203,16 +209,18 @@ compiled(Module, Meta, Functions) ->
     forms_compiled(Module, Meta, [function(Function) || Function <- Functions]).
 
 function({Name, Code, Definer, Selector}) ->
-    [Args, Self, State, Answer, Next] = [{var, 1, Variable} || Variable <- ['Args', 'Self', 'State', 'Answer', 'Next']],
-    Call = {call, 1, {remote, 1, {atom, 1, beamtalk_embedded_eval}, {atom, 1, run}},
-        [erl_parse:abstract(Code), {atom, 1, Definer}, {atom, 1, Selector}, Args, Self, State]},
-    Pair = {tuple, 1, [Answer, Next]},
-    {function, 1, Name, 3, [{clause, 1, [Args, Self, State], [], [{'case', 1, Call, [{clause, 1, [Pair], [], [Pair]}]}]}]}.
+    Variables = ['Args', 'Self', 'State', 'Answer', 'Next'],
+    [Args, Self, State, Answer, Next] = [{var, ?AT, Variable} || Variable <- Variables],
+    Call = {call, ?AT, {remote, ?AT, {atom, ?AT, beamtalk_embedded_eval}, {atom, ?AT, run}},
+        [erl_parse:abstract(Code), {atom, ?AT, Definer}, {atom, ?AT, Selector}, Args, Self, State]},
+    Pair = {tuple, ?AT, [Answer, Next]},
+    Case = {'case', ?AT, Call, [{clause, ?AT, [Pair], [], [Pair]}]},
+    {function, ?AT, Name, 3, [{clause, ?AT, [Args, Self, State], [], [Case]}]}.
 
 forms_compiled(Module, Meta, Functions) ->
-    MetaFunction = {function, 1, '__beamtalk_meta', 0, [{clause, 1, [], [], [erl_parse:abstract(Meta)]}]},
+    MetaFunction = {function, ?AT, '__beamtalk_meta', 0, [{clause, ?AT, [], [], [erl_parse:abstract(Meta)]}]},
     All = [MetaFunction | Functions],
     Exports = [{Name, Arity} || {function, _, Name, Arity, _} <- All],
-    Forms = [{attribute, 1, module, Module}, {attribute, 1, export, Exports} | All],
+    Forms = [{attribute, ?AT, module, Module}, {attribute, ?AT, export, Exports} | All],
     {ok, Module, Beam} = compile:forms(Forms, [binary, deterministic, return_errors]),
     Beam.

@@ -1,9 +1,10 @@
-%% @doc Message sends in the embedded image: a walk along the class chain that asks the extension registry first at
-%% every level (ADR 0032, ADR 0066), with nothing cached.
+%% @doc Message sends in the embedded image: a walk along the class chain that asks the extension registry
+%% first at every level (ADR 0032, ADR 0066), with nothing cached.
 %%
-%% A class object answers from its class side along the superclasses, then as an instance of `Class'. Class-side
-%% methods run in the process of the class; what `Class' and its ancestors define runs in the sender. A send to a
-%% class from within its own process is refused at once, since that process cannot answer it.
+%% A class object answers from its class side along the superclasses, then as an instance of `Class'.
+%% Class-side methods run in the process of the class; what `Class' and its ancestors define runs in the
+%% sender. A send to a class from within its own process is refused at once, since that process cannot answer
+%% it.
 -module(beamtalk_embedded_dispatch).
 
 -export([send/3, cast/3, self_send/4, super_send/5]).
@@ -48,12 +49,14 @@ cast(Receiver, Selector, Args) ->
             ok
     end.
 
-%% The function of a foreign call: the first keyword, or the unary selector. At most one name for each selector.
+%% The function of a foreign call: the first keyword, or the unary selector. At most one name for each
+%% selector.
 function_name(Selector) ->
     [Name | _] = binary:split(atom_to_binary(Selector), <<":">>),
     binary_to_atom(Name).
 
-%% @doc A send to `self' within a method of an actor or a value, with its state: late bound, in the same process.
+%% @doc A send to `self' within a method of an actor or a value, with its state: late bound, in the same
+%% process.
 -spec self_send(atom(), [term()], receiver(), map()) -> {term(), map()}.
 self_send(Selector, Args, Self, State) ->
     case find(chain(class_of(Self)), Selector) of

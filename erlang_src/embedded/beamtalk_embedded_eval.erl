@@ -1,16 +1,17 @@
 %% @doc Runs the body of a method: an evaluator over the tree that a class's module carries as a literal.
 %%
-%% The modules that classes become hold trees, not compiled bodies, because everything that a body does can change while
-%% it runs: sends are bound late, blocks leave their method and write its variables, the state of an actor threads
-%% through all of it, and a method is recompiled at the prompt. An evaluator is the smallest thing that is right about all
-%% of this; how fast bodies run is no aim of the embedded image.
+%% The modules that classes become hold trees, not compiled bodies, because everything that a body does can
+%% change while it runs: sends are bound late, blocks leave their method and write its variables, the state of
+%% an actor threads through all of it, and a method is recompiled at the prompt. An evaluator is the smallest
+%% thing that is right about all of this; how fast bodies run is no aim of the embedded image.
 %%
-%% Variables live in frames in the process's dictionary, one for each call of a method or block, so that a block and its
-%% method share them. A frame goes with its call, unless a block went out of it: as the answer, or into a variable, slot or
-%% exception around it. Such a frame stays until {@link sweep/1} finds that nothing holds its block any longer. A block that
-%% runs in another process, or after its method's process, works on the values that its variables had when it was made, as
-%% a fun does; what it assigns there stays there. The state of an actor while one of its methods runs lies in the
-%% dictionary, too; a block that runs elsewhere sees the slots as they were when it was made.
+%% Variables live in frames in the process's dictionary, one for each call of a method or block, so that a
+%% block and its method share them. A frame goes with its call, unless a block went out of it: as the answer,
+%% or into a variable, slot or exception around it. Such a frame stays until {@link sweep/1} finds that
+%% nothing holds its block any longer. A block that runs in another process, or after its method's process,
+%% works on the values that its variables had when it was made, as a fun does; what it assigns there stays
+%% there. The state of an actor while one of its methods runs lies in the dictionary, too; a block that runs
+%% elsewhere sees the slots as they were when it was made.
 -module(beamtalk_embedded_eval).
 
 -export([run/6, statements/3, default/1, sweep/1, frames/0]).
@@ -66,8 +67,8 @@ run({_, _, _, Returns, Body} = Code, Definer, Selector, Args, Self, State) ->
         _ -> {Answer, get(Key)}
     end.
 
-%% @doc Runs statements among the variables of a prompt and answers the last one's value with the variables as they are
-%% then. What is raised is raised here, with the assignments made so far lost.
+%% @doc Runs statements among the variables of a prompt and answers the last one's value with the variables as
+%% they are then. What is raised is raised here, with the assignments made so far lost.
 -spec statements([beamtalk_reading:statement()], Self :: term(), bindings()) -> {term(), bindings()}.
 statements(Statements, Self, Bindings) ->
     {[], Declared, _Free, _Returns, Body} = beamtalk_embedded_scopes:statements(maps:keys(Bindings), Statements),
@@ -95,8 +96,8 @@ default(Tree) ->
     {Value, _} = statements([Tree], nil, #{}),
     Value.
 
-%% @doc Forgets the frames of past calls that no block within `Roots' can reach. Does nothing while a call is under way in
-%% this process, since its blocks are not to be seen.
+%% @doc Forgets the frames of past calls that no block within `Roots' can reach. Does nothing while a call is
+%% under way in this process, since its blocks are not to be seen.
 -spec sweep(Roots :: term()) -> ok.
 sweep(Roots) ->
     Closed = noted(?CLOSED),
@@ -429,7 +430,8 @@ only_own_slots(Name, #env{self = Self, selector = Selector}) ->
 
 block({Params, _, _, _, _} = Code, Slots, #env{scopes = Scopes, self = Self} = Env) ->
     {_, _, Free, _, _} = Code,
-    Seen = {maps:from_list([{Name, Value} || Name <- Free, {ok, Value} <- [seen(Name, Scopes)]]), seen_state(Self, Slots)},
+    Values = maps:from_list([{Name, Value} || Name <- Free, {ok, Value} <- [seen(Name, Scopes)]]),
+    Seen = {Values, seen_state(Self, Slots)},
     case length(Params) of
         0 -> fun() -> called(Code, [], Env, Seen) end;
         1 -> fun(A) -> called(Code, [A], Env, Seen) end;

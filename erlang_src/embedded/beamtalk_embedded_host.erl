@@ -1,4 +1,5 @@
-%% @doc The host adapter of the embedded image: what the registries ask is answered from its tables and processes.
+%% @doc The host adapter of the embedded image: what the registries ask is answered from its tables and
+%% processes.
 -module(beamtalk_embedded_host).
 -behaviour(beamtalk_image_host).
 
@@ -123,10 +124,7 @@ remove_method(Class, Selector, Side) ->
                 io_lib:format("~ts cannot be changed from within its own process", [Class]),
                 <<"change it from another process">>, #{})};
         _Pid ->
-            case beamtalk_embedded_loader:remove(Class, Selector, Side) of
-                {removed, _Method} -> removed;
-                Outcome -> Outcome
-            end
+            beamtalk_embedded_loader:remove(Class, Selector, Side)
     end.
 
 -spec run_in_class(pid(), fun(() -> term())) -> term().

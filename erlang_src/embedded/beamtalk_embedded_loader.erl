@@ -1,8 +1,8 @@
 %% @doc Loads Beamtalk text into the image and changes it there: files, new texts of single methods, removals.
 %%
-%% Everything is read and compiled before anything is loaded; the code of one text is loaded in one step, and refused if
-%% old code that would have to go is still in use. Edits run one at a time, in a process of their own that runs nothing
-%% else. A text that is refused changes nothing.
+%% Everything is read and compiled before anything is loaded; the code of one text is loaded in one step, and
+%% refused if old code that would have to go is still in use. Edits run one at a time, in a process of their
+%% own that runs nothing else. A text that is refused changes nothing.
 -module(beamtalk_embedded_loader).
 -behaviour(gen_server).
 
@@ -26,7 +26,8 @@ start_link() ->
 library(Directory) ->
     edit(fun() -> load_library(Directory) end).
 
-%% @doc Loads a file. Answers what it declared, in its order; its statements have run. Raises a structured error.
+%% @doc Loads a file. Answers what it declared, in its order; its statements have run. Raises a structured
+%% error.
 -spec file(file:name_all()) -> [loaded()].
 file(Path) ->
     File = unicode:characters_to_binary(filename:absname(Path)),
@@ -65,7 +66,8 @@ extension(Text, Owner, Origin) ->
     Found = [Item || {extension, _, _} = Item <- items(Text, Origin)],
     %% A module of its own: the owner's other extensions stay in theirs.
     Part = binary_to_atom(<<(atom_to_binary(Owner))/binary, "@", (binary:encode_hex(erlang:md5(Text)))/binary>>),
-    #{module := Module, beam := Beam, extensions := Extensions} = beamtalk_embedded_compiler:extensions(Found, Part, Text),
+    Unit = beamtalk_embedded_compiler:extensions(Found, Part, Text),
+    #{module := Module, beam := Beam, extensions := Extensions} = Unit,
     edit(fun() ->
         load_code([{Module, Beam}]),
         ok = beamtalk_embedded_table:put_owner(Owner, Origin),
@@ -74,7 +76,8 @@ extension(Text, Owner, Origin) ->
         end, Extensions)
     end).
 
-%% @doc Puts one method into a class: the text replaces the method of that selector, or is added. Answers the selector.
+%% @doc Puts one method into a class: the text replaces the method of that selector, or is added. Answers the
+%% selector.
 -spec patch(Class :: atom(), Side :: instance | class, Method :: binary()) -> atom().
 patch(Class, Side, Method) ->
     Selector =
@@ -82,7 +85,7 @@ patch(Class, Side, Method) ->
             {ok, {method, Name, _, _, _, _}} -> Name;
             {error, Diagnostics} -> raise(refused(Class, Diagnostics))
         end,
-    edit(fun() -> recompile(Class, with_method(Class, Side, Selector, Method)) end),
+    _ = edit(fun() -> recompile(Class, with_method(Class, Side, Selector, Method)) end),
     Selector.
 
 %% @doc Recompiles a class without one of its methods.
@@ -375,11 +378,14 @@ added(Class, Text, Placed) ->
 without_method(Class, Side, Selector) ->
     case source(Class) of
         none ->
-            beamtalk_embedded_class:remove_method(pid(Class), Side, Selector);
+            case beamtalk_embedded_class:remove_method(pid(Class), Side, Selector) of
+                {removed, _Method} -> removed;
+                absent -> absent
+            end;
         Text ->
             case beamtalk_lang:resolve_method_span(Text, atom_to_binary(Class), atom_to_binary(Selector), Side) of
                 {ok, #{start := Start, 'end' := End}, _Body} ->
-                    recompile(Class, spliced(Text, Start, End, <<>>)),
+                    _ = recompile(Class, spliced(Text, Start, End, <<>>)),
                     removed;
                 {error, selector_not_found, _} ->
                     generated_or_absent(Class, Side, Selector);

@@ -1,13 +1,13 @@
-%% @doc What `@primitive' means in the library of the embedded image, by class key and selector, and the few named objects
-%% that are no classes.
+%% @doc What `@primitive' means in the library of the embedded image, by class key and selector, and the few
+%% named objects that are no classes.
 -module(beamtalk_embedded_primitives).
 
 -export([call/4, attempt/4, global/1, array/1, printed/1, display/1, setter/1, exception_fields/1]).
 
 -import(beamtalk_embedded_dispatch, [send/3]).
 
-%% @doc Runs the primitive of a class key and selector. One that does not take this receiver or these arguments raises
-%% `type_error'.
+%% @doc Runs the primitive of a class key and selector. One that does not take this receiver or these
+%% arguments raises `type_error'.
 -spec call(atom(), atom(), term(), [term()]) -> term().
 call(Class, Selector, Self, Args) ->
     case attempt(Class, Selector, Self, Args) of

@@ -1,5 +1,5 @@
-%% @doc What classes, protocols, the navigation and the workspace of the embedded image answer about the image, and how they
-%% change it. Runs in the sender, since most of it asks classes.
+%% @doc What classes, protocols, the navigation and the workspace of the embedded image answer about the
+%% image, and how they change it. Runs in the sender, since most of it asks classes.
 -module(beamtalk_embedded_reflection).
 
 -export([behaviour/3, protocol/2, navigation/2, workspace/2]).

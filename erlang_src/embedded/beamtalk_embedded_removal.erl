@@ -1,13 +1,13 @@
-%% @doc Removal of a whole class from the embedded image, in the runtime's order: what the ChangeLog must keep is read
-%% before anything is torn down, the registries follow the class, the record comes last.
+%% @doc Removal of a whole class from the embedded image, in the runtime's order: what the ChangeLog must keep
+%% is read before anything is torn down, the registries follow the class, the record comes last.
 -module(beamtalk_embedded_removal).
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([remove_from_system/1]).
 
-%% @doc Removes a class and answers nil. A class of the library, one with subclasses and one that does not exist are
-%% refused, and nothing changes.
+%% @doc Removes a class and answers nil. A class of the library, one with subclasses and one that does not
+%% exist are refused, and nothing changes.
 -spec remove_from_system(atom()) -> nil.
 remove_from_system(Name) ->
     case beamtalk_embedded_table:class(Name) of

@@ -1,8 +1,9 @@
 %% @doc The prompt of the embedded image: what `make repl' runs.
 %%
-%% Expressions, definitions and `Name >> selector => ...' go to {@link beamtalk_embedded_session}; lines that begin with a
-%% colon are commands. Every command but `:help' and `:browse' only builds an expression and has it evaluated. A terminal
-%% gives line editing and a history that is kept between sessions; without one, lines are read as they come.
+%% Expressions, definitions and `Name >> selector => ...' go to {@link beamtalk_embedded_session}; lines that
+%% begin with a colon are commands. Every command but `:help' and `:browse' only builds an expression and has
+%% it evaluated. A terminal gives line editing and a history that is kept between sessions; without one, lines
+%% are read as they come.
 -module(beamtalk_embedded_repl).
 
 -export([main/0, shell/0, run/2, start/0, input/2]).
@@ -10,8 +11,8 @@
 
 -opaque state() :: #{session := beamtalk_embedded_session:session(), file := binary() | none, text := binary(),
     declaring := boolean()}.
-%% `text' is input that is still incomplete, `declaring' whether it begins a declaration, `file' what `:reload' reads
-%% again.
+%% `text' is input that is still incomplete, `declaring' whether it begins a declaration, `file' what
+%% `:reload' reads again.
 
 -type step() :: {more | text | quit, iodata(), state()}.
 

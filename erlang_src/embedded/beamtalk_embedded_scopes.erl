@@ -1,9 +1,11 @@
-%% @doc Which variables a scope declares. Beamtalk has no declarations: a variable belongs to the innermost method or
-%% block around all of its mentions, so that a block called again finds its own variables fresh and shares the others.
+%% @doc Which variables a scope declares. Beamtalk has no declarations: a variable belongs to the innermost
+%% method or block around all of its mentions, so that a block called again finds its own variables fresh and
+%% shares the others.
 %%
-%% A method or block `{Params, Statements}' becomes `{Params, Declared, Free, Returns, Statements}': `Declared' are the
-%% variables of the scope itself, `Free' those of scopes around it, `Returns' whether `^' stands anywhere but as a
-%% statement of a method. A block also names the slots that it touches: `{block, Code, Slots}'.
+%% A method or block `{Params, Statements}' becomes `{Params, Declared, Free, Returns, Statements}':
+%% `Declared' are the variables of the scope itself, `Free' those of scopes around it, `Returns' whether `^'
+%% stands anywhere but as a statement of a method. A block also names the slots that it touches: `{block,
+%% Code, Slots}'.
 -module(beamtalk_embedded_scopes).
 
 -export([method/2, statements/2]).
@@ -18,8 +20,8 @@ method(Params, Statements) ->
     {Declared, Free, Body} = scope(Params, Statements, []),
     {Params, Declared, Free, returns(Statements), Body}.
 
-%% @doc Statements that stand in a scope with variables of its own already, such as a prompt's: what they mention outside
-%% of blocks belongs to that scope.
+%% @doc Statements that stand in a scope with variables of its own already, such as a prompt's: what they
+%% mention outside of blocks belongs to that scope.
 -spec statements([atom()], [beamtalk_reading:statement()]) -> code().
 statements(Known, Statements) ->
     {Declared, Free, Body} = scope([], Statements, Known),
@@ -40,7 +42,8 @@ shared([], Shared) ->
 shared([Names | Rest], Shared) ->
     shared(Rest, [Name || Name <- Names, lists:any(fun(Other) -> lists:member(Name, Other) end, Rest)] ++ Shared).
 
-%% The names mentioned outside of blocks, and for each block those that it mentions without being their parameter.
+%% The names mentioned outside of blocks, and for each block those that it mentions without being their
+%% parameter.
 mentions(Term) ->
     mentions(Term, {[], []}).
 

@@ -1,10 +1,11 @@
 %% @doc Runs `.btscript' files: expressions, each with the printed result that it must have.
 %%
-%% `// => text' behind an expression is the `printString' of its value. A `_' in it, unless letters or digits stand on both
-%% sides, matches any text. `// => ERROR: text' expects an error of that kind, or one whose message and hint contain the
-%% text piece by piece. `// @load path' loads a file where it stands, `// @load-error path => text' one that must be
-%% refused; paths are relative to the script. Other comments and empty lines are skipped. An expression goes on over lines
-%% while it is incomplete. One without an expectation is not run.
+%% `// => text' behind an expression is the `printString' of its value. A `_' in it, unless letters or digits
+%% stand on both sides, matches any text. `// => ERROR: text' expects an error of that kind, or one whose
+%% message and hint contain the text piece by piece. `// @load path' loads a file where it stands, `//
+%% @load-error path => text' one that must be refused; paths are relative to the script. Other comments and
+%% empty lines are skipped. An expression goes on over lines while it is incomplete. One without an
+%% expectation is not run.
 -module(beamtalk_embedded_script).
 
 -export([file/1, diff/1]).
@@ -12,7 +13,8 @@
 
 -type failure() :: #{line := pos_integer(), expression := binary(), expected := binary(), actual := binary()}.
 
-%% @doc Runs a script in the image of this node, top to bottom. Answers how many expectations held, and the others.
+%% @doc Runs a script in the image of this node, top to bottom. Answers how many expectations held, and the
+%% others.
 -spec file(file:name_all()) -> {Held :: non_neg_integer(), [failure()]}.
 file(Path) ->
     {ok, Text} = file:read_file(Path),
@@ -33,7 +35,8 @@ run([], #{held := Held, failures := Failures}) ->
 run([{Number, <<"// @load-error ", Rest/binary>>} | Lines], State) ->
     [Path, Expected] = binary:split(Rest, <<"=>">>),
     Outcome = load(string:trim(Path), State),
-    run(Lines, judged(Number, <<"@load-error ", Rest/binary>>, <<"ERROR: ", (string:trim(Expected))/binary>>, Outcome, State));
+    Error = <<"ERROR: ", (string:trim(Expected))/binary>>,
+    run(Lines, judged(Number, <<"@load-error ", Rest/binary>>, Error, Outcome, State));
 run([{Number, <<"// @load ", Path/binary>>} | Lines], State) ->
     case load(string:trim(Path), State) of
         {ok, _} -> run(Lines, State);

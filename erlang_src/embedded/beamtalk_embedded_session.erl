@@ -1,5 +1,5 @@
-%% @doc Runs what somebody types: expressions with variables that stay, definitions, and changes of single methods. The
-%% prompt, scripts and {@link beamtalk_image:eval/1} are made of it.
+%% @doc Runs what somebody types: expressions with variables that stay, definitions, and changes of single
+%% methods. The prompt, scripts and {@link beamtalk_image:eval/1} are made of it.
 -module(beamtalk_embedded_session).
 
 -export([new/0, eval/2, program/1, printed/1]).
@@ -12,15 +12,16 @@
 -spec new() -> session().
 new() -> #{}.
 
-%% @doc Runs a text and answers the value of its last part. A class or protocol that it defines belongs to no file;
-%% `Name >> sel => ...' patches the class. What fails leaves the parts before it done, and the variables as they were before
-%% the failing part.
+%% @doc Runs a text and answers the value of its last part. A class or protocol that it defines belongs to no
+%% file; `Name >> sel => ...' patches the class. What fails leaves the parts before it done, and the variables
+%% as they were before the failing part.
 -spec eval(iodata(), session()) -> {outcome(), session()}.
 eval(Input, Session) ->
     Text = unicode:characters_to_binary(Input),
     case beamtalk_reading:items(Text) of
         {ok, Items} -> parts(Items, Text, nil, Session);
-        {error, Diagnostics} -> {{error, exception(beamtalk_embedded_loader:refused(<<"input">>, Diagnostics))}, Session}
+        {error, Diagnostics} ->
+            {{error, exception(beamtalk_embedded_loader:refused(<<"input">>, Diagnostics))}, Session}
     end.
 
 %% @doc Runs a text of its own.
@@ -78,8 +79,8 @@ patched(true, Protocol, _Side, Selector, _Method) ->
     case beamtalk_embedded_table:protocol(Protocol) of
         {ok, stdlib} ->
             beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,
-                io_lib:format("Cannot recompile '~ts' on stdlib protocol '~ts': built-in protocols are read-only in the "
-                    "workspace", [Selector, Protocol]),
+                io_lib:format("Cannot recompile '~ts' on stdlib protocol '~ts': built-in protocols are read-only "
+                    "in the workspace", [Selector, Protocol]),
                 undefined);
         _ ->
             beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,

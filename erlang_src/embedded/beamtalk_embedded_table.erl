@@ -1,5 +1,5 @@
-%% @doc What the embedded image knows of its classes, for readers that must not send a message: one row a class and one
-%% row a method. Class processes write their own rows; everybody reads.
+%% @doc What the embedded image knows of its classes, for readers that must not send a message: one row a
+%% class and one row a method. Class processes write their own rows; everybody reads.
 -module(beamtalk_embedded_table).
 -behaviour(gen_server).
 
@@ -142,8 +142,8 @@ descend([Class | Rest], Seen) ->
         false -> descend(subclasses(Class) ++ Rest, [Class | Seen])
     end.
 
-%% @doc Replaces the methods under a class key. A reader may see some old and some new methods meanwhile, never none
-%% of a selector that stays.
+%% @doc Replaces the methods under a class key. A reader may see some old and some new methods meanwhile,
+%% never none of a selector that stays.
 -spec put_methods(atom(), #{atom() => method()}) -> ok.
 put_methods(Key, Methods) ->
     true = ets:insert(?METHODS, [{{Key, Selector}, Method} || {Selector, Method} <- maps:to_list(Methods)]),

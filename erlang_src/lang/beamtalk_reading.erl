@@ -1,9 +1,9 @@
 %% @doc Beamtalk text as Erlang terms, for whoever runs it.
 %%
-%% Every text read here becomes atoms: its selectors, variables, classes and symbols. So only text that a developer loads
-%% into an image comes this way; questions about text go through {@link beamtalk_lang}, which makes no atom. One text may
-%% make at most 10,000 atoms that did not exist, be at most 1 MiB long, and name nothing longer than an atom. Types are
-%% not read.
+%% Every text read here becomes atoms: its selectors, variables, classes and symbols. So only text that a
+%% developer loads into an image comes this way; questions about text go through {@link beamtalk_lang}, which
+%% makes no atom. One text may make at most 10,000 atoms that did not exist, be at most 1 MiB long, and name
+%% nothing longer than an atom. Types are not read.
 -module(beamtalk_reading).
 
 -export([items/1, fragment/1, input/1, indented/2]).
@@ -15,10 +15,10 @@
 -type span() :: {Start :: non_neg_integer(), End :: non_neg_integer()}.
 -type statement() :: tuple() | atom().
 %% An expression: `{lit, Value}', `self', `super', `{var, Name}', `{class, Name}', `{slot, Base, Name}',
-%% `{set_slot, Base, Name, Value}', `{assign, Name, Value}', `{destructure, Pattern, Value}',
-%% `{send, Receiver, Selector, Args}', `{cascade, Receiver, [{message, Selector, Args}]}', `{match, Subject, [{Pattern, Guard,
-%% Body}]}', `{block, Params, Statements}', `{list, Elements, Tail}', `{array, Elements}', `{map, [{Key, Value}]}',
-%% `{interpolation, Pieces}', `{return, Value}', `{cast, Send}', `{primitive, Name}'.
+%% `{set_slot, Base, Name, Value}', `{assign, Name, Value}', `{destructure, Pattern, Value}', `{send,
+%% Receiver, Selector, Args}', `{cascade, Receiver, [{message, Selector, Args}]}', `{match, Subject,
+%% [{Pattern, Guard, Body}]}', `{block, Params, Statements}', `{list, Elements, Tail}', `{array, Elements}',
+%% `{map, [{Key, Value}]}', `{interpolation, Pieces}', `{return, Value}', `{cast, Send}', `{primitive, Name}'.
 -type method() :: {method, Selector :: atom(), side(), Params :: [atom()], [statement()],
     {Start :: non_neg_integer(), End :: non_neg_integer(), HeaderLine :: non_neg_integer()}}.
 -type class() :: {class, Name :: atom(), Super :: atom(), Modifiers :: [atom()],
@@ -31,7 +31,8 @@
 -type item() :: class() | protocol() | {extension, Class :: atom(), method()} | method() | {statement, statement()}.
 -type refusal() :: {error, [beamtalk_lang:diagnostic(), ...]}.
 
-%% @doc What the text of a file declares and states, in its order. A text with a mistake is refused with all of them.
+%% @doc What the text of a file declares and states, in its order. A text with a mistake is refused with all
+%% of them.
 -spec items(binary()) -> {ok, [item()]} | refusal().
 items(Source) when is_binary(Source) ->
     read(Source, false, fun beamtalk_lang:parse/1).
@@ -45,8 +46,8 @@ fragment(Source) when is_binary(Source) ->
         Refusal -> Refusal
     end.
 
-%% @doc Whether a prompt should read on: `open' while a bracket, a string or an operand is missing, `declaration' until
-%% an empty line ends it.
+%% @doc Whether a prompt should read on: `open' while a bracket, a string or an operand is missing,
+%% `declaration' until an empty line ends it.
 -spec input(binary()) -> complete | open | declaration.
 input(Source) when is_binary(Source) ->
     beamtalk_image_nif:reading_input(Source).
