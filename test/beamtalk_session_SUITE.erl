@@ -31,7 +31,8 @@ session_of_the_removal_record_runs(_Config) ->
 
 %% A script that lies must fail, and say where: else the other cases prove nothing.
 failing_line_is_shown_with_what_came(Config) ->
-    Script = script(Config, <<"3 + 4\n// => 7\n// a comment\n2 * 3\n// => 7\n1 foo\n// => _\n3 foo\n// => ERROR: type_error\n"
+    Script = script(Config, <<"3 + 4\n// => 7\n// a comment\n2 * 3\n// => 7\n"
+        "1 foo\n// => _\n3 foo\n// => ERROR: type_error\n"
         "// @load missing.bt\n">>),
     {1, Failures} = beamtalk_embedded_script:file(Script),
     ?assertMatch(
@@ -47,7 +48,8 @@ failing_line_is_shown_with_what_came(Config) ->
 
 wildcards_match_between_words_only(Config) ->
     Script = script(Config, <<"\"a_b\"\n// => \"a_b\"\n\"axb\"\n// => \"a_b\"\n\"axb\"\n// => _x_\n\"axb\"\n// => _y_\n"
-        "\"axb\"\n// => \"ax_\n\"axb\"\n// => \"x_\n1 foo\n// => ERROR: does not_#foo\n1 foo\n// => ERROR: foo_not\n">>),
+        "\"axb\"\n// => \"ax_\n\"axb\"\n// => \"x_\n"
+        "1 foo\n// => ERROR: does not_#foo\n1 foo\n// => ERROR: foo_not\n">>),
     {Held, Failures} = beamtalk_embedded_script:file(Script),
     ?assertEqual({4, [3, 7, 11, 15]}, {Held, [Line || #{line := Line} <- Failures]}).
 
