@@ -28,7 +28,10 @@
     code_in_use_refuses_the_edit/1,
     prompt_forgets_frames_of_blocks_that_are_gone/1,
     actors_end_with_their_class/1,
-    exceptions_are_objects_of_classes/1
+    exceptions_are_objects_of_classes/1,
+    mutilated_text_is_read_or_refused/1,
+    long_chains_are_no_deep_recursion/1,
+    classes_and_protocols_share_names/1
 ]).
 
 all() ->
@@ -236,6 +239,42 @@ exceptions_are_objects_of_classes(_Config) ->
     ?assertEqual(division_by_zero, kind("1 / 0")),
     ?assertEqual(type_error, kind("1 + \"a\"")),
     ?assertEqual(arity_mismatch, kind("[:x | x] value")).
+
+%% Whatever is cut out of a text: it is read, or refused with a place; the reader and the checks agree which.
+mutilated_text_is_read_or_refused(_Config) ->
+    Files = filelib:wildcard(filename:join([code:priv_dir(beamtalk_image), "bt", "*.bt"])),
+    ?assert(length(Files) > 30),
+    Outcomes = [
+        begin
+            <<Before:At/binary, _:Length/binary, After/binary>> = Text,
+            Cut = <<Before/binary, After/binary>>,
+            Mistakes = [D || {ok, Found} <- [beamtalk_lang:parse(Cut)], #{severity := error} = D <- Found],
+            case beamtalk_reading:items(Cut) of
+                {ok, Items} when is_list(Items) -> read;
+                {error, [#{line := Line, message := <<_, _/binary>>} | _]} when Line >= 1, Mistakes =/= [] -> refused
+            end
+        end
+        || File <- Files, {ok, Text} <- [file:read_file(File)], {At, Length} <- cuts(byte_size(Text))
+    ],
+    ?assertEqual([read, refused], lists:usort(Outcomes)).
+
+cuts(Size) ->
+    [{At, Length} || N <- lists:seq(1, 12), At <- [(N * 7919) rem Size], Length <- [min(N, Size - At)]].
+
+long_chains_are_no_deep_recursion(_Config) ->
+    Sends = lists:duplicate(20_000, " yourself"),
+    ?assertEqual(7, value(["7", Sends])),
+    ?assertEqual(20_001, value(["1", lists:duplicate(20_000, " + 1")])),
+    ?assertEqual(7, value(["x := ", lists:duplicate(5_000, "y := "), "7"])).
+
+classes_and_protocols_share_names(_Config) ->
+    define("Protocol define: P\n  a -> Integer\n"),
+    ?assertEqual(runtime_error, kind(fun() -> define("Value subclass: P\n  a => 1\n") end)),
+    ?assertEqual(runtime_error, kind(fun() -> define("Value subclass: Comparable\n  a => 1\n") end)),
+    ?assertEqual(runtime_error, kind(fun() -> define("Protocol define: Comparable\n  a -> Integer\n") end)),
+    ?assertEqual(runtime_error, kind(fun() -> define("Protocol define: Integer\n  a -> Integer\n") end)),
+    ?assertEqual(runtime_error, kind("P removeFromSystem")),
+    ?assertEqual([a], value("Protocol requiredMethods: #P")).
 
 %% Called from a body.
 hold() ->

@@ -40,6 +40,8 @@
 -define(STATE(Self), {?MODULE, state, Self}).
 -define(RETURN, '$beamtalk_return').
 -define(UNSET, '$beamtalk_unset').
+%% In the frames that a block was made over.
+-define(CAPTURED, '$beamtalk_captured').
 
 %% @doc Runs a method. `State' are the slots of an actor, and anything for other receivers; answers them anew.
 -spec run(beamtalk_embedded_scopes:code(), Definer :: atom(), Selector :: atom(), Args :: [term()], Self :: term(),
@@ -79,7 +81,7 @@ statements(Statements, Self, Bindings) ->
         Answer ->
             Left = get(?FRAME(Home)),
             close(Home, [Answer, Left]),
-            {Answer, maps:filter(fun(_Name, Value) -> Value =/= ?UNSET end, Left)}
+            {Answer, maps:filter(fun(Name, Value) -> Name =/= ?CAPTURED andalso Value =/= ?UNSET end, Left)}
     catch
         Class:Reason:Stack ->
             close(Home, Reason),
@@ -144,6 +146,15 @@ open(Ref, Frame) ->
 
 %% A frame whose block may be in what leaves the call stays.
 close(Ref, Leaving) ->
+    case get(?FRAME(Ref)) of
+        #{?CAPTURED := true} ->
+            close_captured(Ref, Leaving);
+        _ ->
+            _ = erase(?FRAME(Ref)),
+            ok
+    end.
+
+close_captured(Ref, Leaving) ->
     Kept = noted(?KEPT),
     IsKept = lists:member(Ref, Kept),
     _ = IsKept andalso put(?KEPT, lists:delete(Ref, Kept)),
@@ -430,6 +441,7 @@ only_own_slots(Name, #env{self = Self, selector = Selector}) ->
 
 block({Params, _, _, _, _} = Code, Slots, #env{scopes = Scopes, self = Self} = Env) ->
     {_, _, Free, _, _} = Code,
+    ok = capture(Scopes),
     Values = maps:from_list([{Name, Value} || Name <- Free, {ok, Value} <- [seen(Name, Scopes)]]),
     Seen = {Values, seen_state(Self, Slots)},
     case length(Params) of
@@ -441,6 +453,18 @@ block({Params, _, _, _, _} = Code, Slots, #env{scopes = Scopes, self = Self} = E
         Arity ->
             beamtalk_live_errors:raise(arity_mismatch, 'Block', value,
                 io_lib:format("a block with ~b parameters cannot run; four is the most", [Arity]), undefined)
+    end.
+
+%% The scopes around a captured one are captured, too.
+capture([]) ->
+    ok;
+capture([Ref | Outer]) ->
+    case get(?FRAME(Ref)) of
+        #{?CAPTURED := true} ->
+            ok;
+        Frame ->
+            _ = put(?FRAME(Ref), Frame#{?CAPTURED => true}),
+            capture(Outer)
     end.
 
 seen(Name, Scopes) ->

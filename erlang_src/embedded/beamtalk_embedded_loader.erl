@@ -178,12 +178,14 @@ declared(Items, Text, Origin) ->
         fun
             ({class, Name, _, _, _, _, _, _} = Class, Known) ->
                 refuse_library(Name, Origin),
+                refuse_other(class, Name),
                 case beamtalk_embedded_compiler:class(Class, Text, Origin, Known) of
                     {ok, Unit} -> {Unit, Known#{Name => Unit}};
                     {error, Error} -> raise(Error)
                 end;
             ({protocol, Name, _, _, _, _} = Protocol, Known) ->
                 refuse_library(Name, Origin),
+                refuse_other(protocol, Name),
                 {beamtalk_embedded_compiler:protocol(Protocol, Text, Origin), Known}
         end,
         #{},
@@ -195,14 +197,28 @@ declared(Items, Text, Origin) ->
 refuse_library(_Name, stdlib) ->
     ok;
 refuse_library(Name, _Origin) ->
-    case beamtalk_image_host:class_origin(Name) of
-        stdlib ->
+    case {beamtalk_image_host:class_origin(Name), beamtalk_embedded_table:protocol(Name)} of
+        {Class, Protocol} when Class =:= stdlib; Protocol =:= {ok, stdlib} ->
             raise(beamtalk_image_errors:structured(runtime_error, Name, undefined,
                 io_lib:format("~ts belongs to the standard library and cannot be defined again", [Name]),
                 <<"give the class another name, or extend it">>, #{}));
         _ ->
             ok
     end.
+
+%% Classes and protocols share one name space.
+refuse_other(Kind, Name) ->
+    IsProtocol = beamtalk_protocol_registry:is_protocol(Name),
+    IsClass = not IsProtocol andalso beamtalk_embedded_table:class(Name) =/= undefined,
+    case Kind of
+        class when IsProtocol -> taken(Name, "a protocol");
+        protocol when IsClass -> taken(Name, "a class");
+        _ -> ok
+    end.
+
+taken(Name, What) ->
+    raise(beamtalk_image_errors:structured(runtime_error, Name, undefined,
+        io_lib:format("~ts is ~ts already", [Name, What]), <<"choose another name">>, #{})).
 
 owner({file, File}) -> binary_to_atom(filename:rootname(filename:basename(File)));
 owner(_) -> workspace.

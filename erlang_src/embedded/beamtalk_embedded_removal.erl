@@ -14,6 +14,9 @@ remove_from_system(Name) ->
         undefined ->
             beamtalk_live_errors:raise(class_not_found, Name, removeFromSystem,
                 io_lib:format("there is no class ~ts", [Name]), undefined);
+        #{module := beamtalk_protocol_object} ->
+            beamtalk_live_errors:raise(runtime_error, Name, removeFromSystem,
+                io_lib:format("~ts is a protocol, not a class", [Name]), undefined);
         #{origin := stdlib} ->
             beamtalk_live_errors:raise(runtime_error, Name, removeFromSystem,
                 io_lib:format("~ts belongs to the standard library and cannot be removed", [Name]),
