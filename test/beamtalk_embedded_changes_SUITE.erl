@@ -19,6 +19,8 @@
     reverted_removal_is_back_on_its_side_only/1,
     reverted_class_removal_is_back/1,
     reverted_extension_removal_wins_again/1,
+    extension_without_a_file_comes_back/1,
+    failing_default_leaves_the_class/1,
     extension_file_loaded_again_is_all_there_is/1,
     accessor_of_a_slot_cannot_be_removed/1,
     changes_say_what_differs/1,
@@ -162,6 +164,22 @@ reverted_extension_removal_wins_again(Config) ->
     revert(),
     ?assertEqual(<<"LOUD">>, value("Counter spawn greet")),
     ?assertMatch({ok, _, loud}, beamtalk_extensions:lookup('Counter', greet)).
+
+%% What was never on disk comes back from the text that ran.
+extension_without_a_file_comes_back(_Config) ->
+    beamtalk_embedded_loader:text(<<"Counter class >> greet => \"typed\"\n">>, dynamic),
+    ?assertEqual(<<"typed">>, value("Counter greet")),
+    value("Counter class removeSelector: #greet"),
+    ?assertEqual(<<"class hello">>, value("Counter greet")),
+    revert(),
+    ?assertEqual(<<"typed">>, value("Counter greet")).
+
+failing_default_leaves_the_class(_Config) ->
+    Pid = beamtalk_image_host:whereis_class('Counter'),
+    {error, {beamtalk_error, does_not_understand, _, _, _, _, _}} =
+        beamtalk_image:eval("Actor subclass: Counter\n  classState: n = nil boom\n  class greet => 1\n"),
+    ?assertEqual(Pid, beamtalk_image_host:whereis_class('Counter')),
+    ?assertEqual(<<"class hello">>, value("Counter greet")).
 
 %% A5
 extension_file_loaded_again_is_all_there_is(Config) ->

@@ -105,9 +105,13 @@ senders_and_implementors_follow_the_text(_Config) ->
 %% A1
 extension_is_what_a_class_shows(_Config) ->
     define("Value subclass: A\n  go => 1\n"),
-    define("A >> go => 2\n\nA class >> make => 3\n"),
+    define("A >> go => 2\n\n/// Docs: not `>>`.\nA class >> make => 3 abs\n"),
+    ?assertEqual(<<"/// Docs: not `>>`.\nmake => 3 abs\n">>, value("(A class >> #make) source")),
+    ok = beamtalk_image:sync(),
+    ?assertEqual([<<"A class>>make">>],
+        value("(SystemNavigation default sendersOf: #abs) collect: [:m | m printString]")),
     ?assertEqual([2, 3], value("#(A new go, A make)")),
-    ?assertEqual(<<"A >> go => 2\n">>, value("(A >> #go) source")),
+    ?assertEqual(<<"go => 2\n">>, value("(A >> #go) source")),
     ?assertEqual([[go], [make]], value("#(A methods, A class methods)")),
     value("A removeSelector: #go"),
     ?assertEqual(<<"  go => 1\n">>, value("(A >> #go) source")).

@@ -78,7 +78,7 @@ reverted({ok, Body, Entry}) ->
     Class = class(Entry),
     Side = beamtalk_workspace_changelog:entry_side(Entry),
     case beamtalk_workspace_changelog:entry_layer(Entry) of
-        <<"extension">> -> extended(Class, Body, owner(Entry));
+        <<"extension">> -> extended(Class, Side, Body, owner(Entry));
         _ -> patch(Class, Side, Body, #{author => <<"repl/revert">>})
     end,
     nil;
@@ -123,11 +123,19 @@ owner(Entry) ->
         Owner -> binary_to_atom(Owner)
     end.
 
-%% The recorded text of an extension names the class that it extends.
-extended(_Class, Body, Owner) ->
+%% The text on disk names the class that it extends; the one that ran does not.
+extended(Class, Side, Body, Owner) ->
     Origin =
         case beamtalk_embedded_table:owner(Owner) of
             {ok, Known} -> Known;
             undefined -> dynamic
         end,
-    beamtalk_embedded_loader:extension(Body, Owner, Origin).
+    Text =
+        case beamtalk_reading:items(Body) of
+            {ok, [{extension, _, _} | _]} -> Body;
+            _ -> [target(Class, Side), Body]
+        end,
+    beamtalk_embedded_loader:extension(iolist_to_binary(Text), Owner, Origin).
+
+target(Class, instance) -> [atom_to_binary(Class), " >> "];
+target(Class, class) -> [atom_to_binary(Class), " class >> "].

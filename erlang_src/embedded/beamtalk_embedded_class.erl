@@ -19,7 +19,7 @@
     module => module(),
     fields => #{atom() => term()},
     slots => [{atom(), beamtalk_reading:statement() | none}],
-    variables => [{atom(), beamtalk_reading:statement() | none}],
+    variables => [{atom(), Value :: term()}],
     methods => #{atom() => method_definition()},
     class_methods => #{atom() => method_definition()},
     origin => {file, binary()} | stdlib | dynamic,
@@ -30,8 +30,8 @@
 }.
 %% A class from Erlang, or one that {@link beamtalk_embedded_compiler} made from text. Methods are funs,
 %% called as `F(Args, Self)' or `F(Args, Self, State)', or maps with such a fun and what the index needs
-%% (`source', `line', `sends', `references'). `slots' and `variables' are the instance's and the class's slots
-%% with their defaults.
+%% (`source', `line', `sends', `references'). `slots' are the instance's with the trees of their
+%% defaults, `variables' the class's with their values.
 
 -define(TIMEOUT, 5_000).
 
@@ -121,10 +121,9 @@ put_variables(Variables) ->
     ok.
 
 %% A class variable keeps its value when the class is defined again.
-new_variables(Defaults) ->
-    Kept = maps:with([Name || {Name, _} <- Defaults], variables()),
-    Fresh = maps:from_list([{Name, Tree} || {Name, Tree} <- Defaults, not is_map_key(Name, Kept)]),
-    put_variables(maps:merge(Kept, maps:map(fun(_, Tree) -> beamtalk_embedded_eval:default(Tree) end, Fresh))).
+new_variables(Values) ->
+    Fresh = maps:from_list(Values),
+    put_variables(maps:merge(Fresh, maps:with(maps:keys(Fresh), variables()))).
 
 outcome({ok, Answer}) -> Answer;
 outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).

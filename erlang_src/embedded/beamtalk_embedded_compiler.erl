@@ -7,7 +7,7 @@
 %% call is no tail call, so that code in use can be told from code that is not.
 -module(beamtalk_embedded_compiler).
 
--export([class/4, protocol/3, extensions/3, module_name/2]).
+-export([class/4, protocol/3, extensions/3, module_name/2, without_target/1]).
 -export_type([unit/0]).
 
 %% What is generated stands on no line of its own.
@@ -174,9 +174,24 @@ extensions(Items, Owner, Text) ->
         name => Owner,
         module => Module,
         beam => compiled(Module, #{owner => Owner}, Functions),
-        extensions => [{Key, Selector, erlang:make_fun(Module, extension_name(Key, Selector), 3), source(Where, Text)}
-            || {Key, Selector, _, Where} <- Written]
+        extensions => [{Key, Selector, erlang:make_fun(Module, extension_name(Key, Selector), 3),
+            without_target(source(Where, Text))} || {Key, Selector, _, Where} <- Written]
     }.
+
+%% @doc The text of the method in an extension's text: `Name >> sel => ...' without its target, docs included.
+-spec without_target(binary()) -> binary().
+without_target(Text) ->
+    {Docs, Code} = lists:splitwith(
+        fun(Line) ->
+            case string:trim(Line, leading) of
+                <<"///", _/binary>> -> true;
+                _ -> false
+            end
+        end,
+        binary:split(Text, <<"\n">>, [global])
+    ),
+    [_Target, Method] = binary:split(iolist_to_binary(lists:join("\n", Code)), <<">>">>),
+    iolist_to_binary([[[Doc, "\n"] || Doc <- Docs], string:trim(Method, leading)]).
 
 extension_name(Key, Selector) ->
     binary_to_atom(<<(atom_to_binary(Key))/binary, ">>", (atom_to_binary(Selector))/binary>>).

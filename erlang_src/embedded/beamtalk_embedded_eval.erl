@@ -587,6 +587,8 @@ raised(error, #{'$beamtalk_class' := _, error := _} = Exception, _Stack) ->
     Exception;
 raised(exit, {timeout, _}, _Stack) ->
     wrapped(timeout, <<"no answer in time">>);
+raised(exit, {calling_self, _}, _Stack) ->
+    wrapped(dispatch_error, <<"a process cannot be sent a message from within itself">>);
 raised(exit, {Reason, {gen_server, call, _}}, _Stack) ->
     wrapped(dead_process, io_lib:format("the receiver's process is gone: ~tP", [Reason, 10]));
 raised(error, undef, [{Module, Function, Args, _} | _]) when is_list(Args) ->

@@ -223,9 +223,17 @@ taken(Name, What) ->
 owner({file, File}) -> binary_to_atom(filename:rootname(filename:basename(File)));
 owner(_) -> workspace.
 
-install_units(Units, Origin) ->
+install_units(Compiled, Origin) ->
+    Units = [with_variables(Unit) || Unit <- Compiled],
     load_code([{Module, Beam} || #{module := Module, beam := Beam} <- Units]),
     [enter(Unit, Origin) || Unit <- Units].
+
+%% The class variables' defaults run before anything is loaded: they may fail.
+with_variables(#{definition := #{variables := Variables} = Definition} = Unit) ->
+    Values = [{Name, beamtalk_embedded_eval:default(Tree)} || {Name, Tree} <- Variables],
+    Unit#{definition := Definition#{variables := Values}};
+with_variables(Unit) ->
+    Unit.
 
 %% All or nothing; refuses while a process runs code that would have to go.
 load_code([]) ->

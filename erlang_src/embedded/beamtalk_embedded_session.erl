@@ -36,11 +36,15 @@ program(Input) ->
 -spec printed(term()) -> binary().
 printed(Value) ->
     try beamtalk_embedded_dispatch:send(Value, printString, []) of
-        Text when is_binary(Text) -> Text;
-        _ -> beamtalk_embedded_primitives:printed(Value)
+        Text when is_binary(Text) -> readable(unicode:characters_to_binary(Text), Value);
+        _ -> readable(beamtalk_embedded_primitives:printed(Value), Value)
     catch
-        _:_ -> unicode:characters_to_binary(io_lib:format("~tp", [Value]))
+        _:_ -> readable(error, Value)
     end.
+
+%% Bytes that are no text are shown as bytes.
+readable(Text, _Value) when is_binary(Text) -> Text;
+readable(_NoText, Value) -> unicode:characters_to_binary(io_lib:format("~tp", [Value])).
 
 parts([], _Text, Value, Session) ->
     ok = beamtalk_embedded_eval:sweep([Value, Session]),
@@ -63,7 +67,7 @@ part({protocol, Name, _, _, _, {Start, End}}, Text, Session) ->
     _ = beamtalk_embedded_loader:text(binary:part(Text, Start, End - Start), dynamic),
     {beamtalk_embedded:class(Name), Session};
 part({extension, Class, {method, Selector, Side, _, _, {Start, End, _}}}, Text, Session) ->
-    Method = without_target(binary:part(Text, Start, End - Start)),
+    Method = beamtalk_embedded_compiler:without_target(binary:part(Text, Start, End - Start)),
     ok = patched(beamtalk_protocol_registry:is_protocol(Class), Class, Side, Selector, Method),
     Receiver =
         case Side of
@@ -95,20 +99,6 @@ patched(false, Class, Side, _Selector, Method) ->
             _ = beamtalk_embedded_changes:patch(Class, Side, Method),
             ok
     end.
-
-%% `Name >> sel => ...' without its target, and with its docs.
-without_target(Text) ->
-    {Docs, Code} = lists:splitwith(
-        fun(Line) ->
-            case string:trim(Line, leading) of
-                <<"///", _/binary>> -> true;
-                _ -> false
-            end
-        end,
-        binary:split(Text, <<"\n">>, [global])
-    ),
-    [_Target, Method] = binary:split(iolist_to_binary(lists:join("\n", Code)), <<">>">>),
-    iolist_to_binary([[[Doc, "\n"] || Doc <- Docs], string:trim(Method, leading)]).
 
 exception(Error) ->
     #{'$beamtalk_class' => 'Error', error => Error}.
