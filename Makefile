@@ -1,4 +1,4 @@
-.PHONY: demo test bench shell docs clean setup
+.PHONY: demo test bench repl shell docs clean setup
 
 EBIN = _build/default/lib/beamtalk_image/ebin
 
@@ -16,6 +16,12 @@ bench: setup
 	@rebar3 compile
 	@bench/run.sh
 
+# A terminal gets line editing and history; a pipe is read line by line.
+repl: setup
+	@rebar3 compile >/dev/null
+	@if [ -t 0 ]; then input=-noinput; else input=-noshell; fi; \
+	exec erl $$input -pa $(EBIN) -kernel shell_history enabled -s beamtalk_embedded_repl main
+
 shell: setup
 	@rebar3 compile
 	@erl -pa $(EBIN) -eval 'application:ensure_all_started(beamtalk_image).'
@@ -26,7 +32,7 @@ docs: setup
 
 clean:
 	@cargo clean
-	@rm -rf _build priv doc
+	@rm -rf _build priv/*.so doc
 
 setup:
 	@.ci/setup

@@ -3,7 +3,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([info/0, clear/1, class_removed/2, set_log_level/1, sync/0, version/0]).
+-export([eval/1, info/0, clear/1, class_removed/2, set_log_level/1, sync/0, version/0]).
 -export_type([info/0, log_level/0]).
 
 -type info() :: #{
@@ -18,8 +18,16 @@
 
 -type log_level() :: off | error | warning | info | debug | trace.
 
-%% @doc What the image holds: counts, the version of the last change, and bytes, for each registry. Cost: one walk over
-%% everything, on a dirty scheduler.
+%% @doc Runs a text of Beamtalk in the image that runs in this node and answers the value of its last part, as
+%% {@link beamtalk_image_host:evaluate/1} does: definitions, changes of methods, expressions. Variables live
+%% as long as the call. A text that cannot be read runs not at all; one that fails leaves the parts before the
+%% failure done.
+-spec eval(iodata()) -> {ok, Value :: term()} | {error, beamtalk_image_errors:structured()}.
+eval(Text) ->
+    beamtalk_image_host:evaluate(Text).
+
+%% @doc What the image holds: counts, the version of the last change, and bytes, for each registry. Cost: one
+%% walk over everything, on a dirty scheduler.
 -spec info() -> info().
 info() ->
     case beamtalk_image_nif:load_error() of
@@ -38,8 +46,9 @@ info() ->
                 log_lines_dropped => 0, extensions => #{}, xref => #{}, protocols => #{}}
     end.
 
-%% @doc Empties one registry, leaving it open. Conformance answers go with any of them. The rows of extensions follow the
-%% extension registry: they go with it, and an emptied index gets those of the extensions that are registered.
+%% @doc Empties one registry, leaving it open. Conformance answers go with any of them. The rows of extensions
+%% follow the extension registry: they go with it, and an emptied index gets those of the extensions that are
+%% registered.
 -spec clear(extensions | xref | protocols) -> ok.
 clear(extensions) ->
     beamtalk_extensions:clear();
@@ -50,9 +59,10 @@ clear(xref) ->
 clear(protocols) ->
     beamtalk_image_nif:protocol_clear().
 
-%% @doc Takes a removed class out of every registry: its rows, the extensions on both of its sides, the protocols of
-%% its module, its uses. The class leaves each registry in one step for each of its sides, all are done on return, and
-%% rows of others, such as their references to the class, stay. A registry that is away is left out.
+%% @doc Takes a removed class out of every registry: its rows, the extensions on both of its sides, the
+%% protocols of its module, its uses. The class leaves each registry in one step for each of its sides, all
+%% are done on return, and rows of others, such as their references to the class, stay. A registry that is
+%% away is left out.
 -spec class_removed(Name :: atom(), Module :: module()) -> ok.
 class_removed(Name, Module) when is_atom(Name), is_atom(Module) ->
     Keys =
@@ -94,8 +104,8 @@ attempt(Name, Step) ->
             ok
     end.
 
-%% @doc Has the library's own diagnosis, from this level up, sent to the logger; `off', the default, costs nothing. An
-%% unknown level raises `function_clause'.
+%% @doc Has the library's own diagnosis, from this level up, sent to the logger; `off', the default, costs
+%% nothing. An unknown level raises `function_clause'.
 -spec set_log_level(log_level()) -> ok.
 set_log_level(Level) when
     Level =:= off; Level =:= error; Level =:= warning; Level =:= info; Level =:= debug; Level =:= trace

@@ -106,7 +106,10 @@
     lang_references/1,
     lang_slot_accesses/1,
     lang_method_entries/1,
-    lang_method_span/4
+    lang_method_span/4,
+    reading_items/3,
+    reading_input/1,
+    reading_indented/2
 ]).
 -export([load_error/0]).
 -export([
@@ -209,7 +212,10 @@
     lang_references/1,
     lang_slot_accesses/1,
     lang_method_entries/1,
-    lang_method_span/4
+    lang_method_span/4,
+    reading_items/3,
+    reading_input/1,
+    reading_indented/2
 ]).
 
 -type written() :: ok | closed | beamtalk_image_errors:bad_entry().
@@ -547,3 +553,14 @@ lang_method_entries(_A) -> ?STUB.
 -spec lang_method_span(binary(), binary(), binary(), instance | class) ->
     {ok, non_neg_integer(), non_neg_integer()} | {error, atom(), binary()} | {too_large, pos_integer()}.
 lang_method_span(_A, _B, _C, _D) -> ?STUB.
+
+-spec reading_items(binary(), boolean(), non_neg_integer()) ->
+    {ok, [tuple()]} | wrong | too_many_names | name_too_long
+    | {unsupported, binary(), non_neg_integer(), non_neg_integer()} | {too_large, pos_integer()}.
+reading_items(_A, _B, _C) -> ?STUB.
+
+-spec reading_input(binary()) -> complete | open | declaration.
+reading_input(_A) -> ?STUB.
+
+-spec reading_indented(binary(), non_neg_integer()) -> binary() | {too_large, pos_integer()}.
+reading_indented(_A, _B) -> ?STUB.

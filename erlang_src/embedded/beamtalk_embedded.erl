@@ -1,8 +1,9 @@
-%% @doc A small image for whoever has no `beamtalk_runtime': it drives the registries as the runtime does, so that
-%% what they do can be seen, tested and demonstrated with nothing else installed.
+%% @doc A small image for whoever has no `beamtalk_runtime': it drives the registries as the runtime does, so
+%% that what they do can be seen, tested and demonstrated with nothing else installed.
 %%
-%% Classes are defined from Erlang maps ({@link beamtalk_embedded_class:definition()}). Class objects and actors are
-%% records as in the runtime, values are tagged maps, blocks are funs.
+%% Classes are loaded from Beamtalk text ({@link beamtalk_embedded_loader}) or defined from Erlang maps
+%% ({@link beamtalk_embedded_class:definition()}). Class objects and actors are records as in the runtime,
+%% values are tagged maps, blocks are funs. The library lies in `priv/bt'.
 -module(beamtalk_embedded).
 -behaviour(supervisor).
 
@@ -16,8 +17,8 @@
     project => file:filename_all(),
     workspace_id => binary()
 }.
-%% The directory whose files count as the project's, and the workspace whose ChangeLog is kept; without one the
-%% ChangeLog is in memory.
+%% The directory whose files count as the project's, and the workspace whose ChangeLog is kept; without one
+%% the ChangeLog is in memory.
 
 -define(CONFIG, {?MODULE, config}).
 
@@ -32,8 +33,7 @@ start(Config) ->
     case supervisor:start_link({local, ?MODULE}, ?MODULE, Config) of
         {ok, Pid} ->
             true = unlink(Pid),
-            lists:foreach(fun({Name, Definition}) -> {ok, _} = define_class(Name, Definition) end,
-                beamtalk_embedded_library:classes()),
+            ok = beamtalk_embedded_loader:library(filename:join(code:priv_dir(beamtalk_image), "bt")),
             {ok, Pid};
         Error ->
             Error
@@ -56,7 +56,8 @@ init(Config) ->
     Children = [
         child(beamtalk_embedded_table, []),
         child(beamtalk_xref, []),
-        child(beamtalk_workspace_changelog, [maps:with([workspace_id], Config)])
+        child(beamtalk_workspace_changelog, [maps:with([workspace_id], Config)]),
+        child(beamtalk_embedded_loader, [])
     ],
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
 
@@ -116,15 +117,22 @@ file_scope(File) ->
     end.
 
 %% @private
-%% The owner of an extension is the base name of the file that it came from.
+%% The file that an owner's extensions were loaded from; else the owner is taken for the base name of a
+%% project's file.
 -spec extension_file(atom()) -> {ok, binary()} | unknown.
 extension_file(Owner) ->
     #{project := Project} = persistent_term:get(?CONFIG, #{project => absolute(".")}),
-    File = filename:join(Project, <<(atom_to_binary(Owner))/binary, ".bt">>),
+    File =
+        case beamtalk_embedded_table:owner(Owner) of
+            {ok, {file, Loaded}} -> Loaded;
+            _ -> filename:join(Project, <<(atom_to_binary(Owner))/binary, ".bt">>)
+        end,
     case filelib:is_regular(File) of
         true -> {ok, File};
         false -> unknown
     end.
 
+%% Without the dots that a file's path has not.
 absolute(Path) ->
-    unicode:characters_to_binary(filename:absname(Path)).
+    Parts = [Part || Part <- filename:split(unicode:characters_to_binary(filename:absname(Path))), Part =/= <<".">>],
+    filename:join(Parts).

@@ -1,14 +1,14 @@
 %% @doc A class of the embedded image: one process a class, as in the real runtime.
 %%
-%% The process owns its methods on both sides, publishes them for dispatch, runs the class-side methods, and drives the
-%% registries as the runtime does: on start it registers its rows and forgets conformance answers; on redefinition it
-%% purges, registers and forgets; on a live patch it indexes the one method.
+%% The process owns its methods on both sides, publishes them for dispatch, runs the class-side methods, and
+%% drives the registries as the runtime does: on start it registers its rows and forgets conformance answers;
+%% on redefinition it purges, registers and forgets; on a live patch it indexes the one method.
 -module(beamtalk_embedded_class).
 -behaviour(gen_server).
 
 -export([start/2, stop/1]).
 -export([update/2, put_method/5, remove_method/3, methods/1, class_methods/1, superclass/1, class_name/1]).
--export([run/2, class_send/4]).
+-export([run/2, class_send/4, variables/0, put_variables/1]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
 -export_type([definition/0]).
 
@@ -18,6 +18,8 @@
     kind => value | actor | object,
     module => module(),
     fields => #{atom() => term()},
+    slots => [{atom(), beamtalk_reading:statement() | none}],
+    variables => [{atom(), Value :: term()}],
     methods => #{atom() => method_definition()},
     class_methods => #{atom() => method_definition()},
     origin => {file, binary()} | stdlib | dynamic,
@@ -26,8 +28,10 @@
     method_xref => [map()],
     _ => _
 }.
-%% A class from Erlang. Methods are funs, called as `F(Args, Self)' or `F(Args, Self, State)', or maps with such a
-%% fun and what the index needs (`source', `line', `sends', `references').
+%% A class from Erlang, or one that {@link beamtalk_embedded_compiler} made from text. Methods are funs,
+%% called as `F(Args, Self)' or `F(Args, Self, State)', or maps with such a fun and what the index needs
+%% (`source', `line', `sends', `references'). `slots' are the instance's with the trees of their
+%% defaults, `variables' the class's with their values.
 
 -define(TIMEOUT, 5_000).
 
@@ -39,8 +43,8 @@ start(Name, Definition) ->
         undefined -> gen_server:start(?MODULE, {Name, Definition}, [])
     end.
 
-%% @doc Stops a class and takes it out of the tables; its registrations stay, as those of a removed class do until
-%% somebody removes them.
+%% @doc Stops a class and takes it out of the tables; its registrations stay, as those of a removed class do
+%% until somebody removes them.
 -spec stop(pid()) -> ok.
 stop(Pid) ->
     gen_server:stop(Pid).
@@ -58,7 +62,8 @@ update(Name, Definition) ->
 put_method(Pid, Side, Selector, Fun, Source) ->
     gen_server:call(Pid, {put_method, Side, Selector, Fun, Source}, ?TIMEOUT).
 
-%% @doc Removes one method that the class itself defines, as a recompilation without it would; answers what it was.
+%% @doc Removes one method that the class itself defines, as a recompilation without it would; answers what it
+%% was.
 -spec remove_method(pid(), instance | class, atom()) -> {removed, beamtalk_embedded_table:method()} | absent.
 remove_method(Pid, Side, Selector) ->
     gen_server:call(Pid, {remove_method, Side, Selector}, ?TIMEOUT).
@@ -93,7 +98,32 @@ run(Pid, Fun) ->
 %% @doc Sends a message to the class side; its method runs in the process of the class.
 -spec class_send(pid(), fun(), [term()], term()) -> term().
 class_send(Pid, Fun, Args, Self) ->
-    run(Pid, fun() -> Fun(Args, Self) end).
+    run(Pid, fun() -> in_class(Fun, Args, Self) end).
+
+in_class(Fun, Args, Self) when is_function(Fun, 3) ->
+    {Answer, _} = Fun(Args, Self, #{}),
+    Answer;
+in_class(Fun, Args, Self) ->
+    Fun(Args, Self).
+
+%% @doc The class variables of the class whose process this is.
+-spec variables() -> map().
+variables() ->
+    case get({?MODULE, variables}) of
+        undefined -> #{};
+        Variables -> Variables
+    end.
+
+%% @doc Replaces the class variables of the class whose process this is.
+-spec put_variables(map()) -> ok.
+put_variables(Variables) ->
+    _ = put({?MODULE, variables}, Variables),
+    ok.
+
+%% A class variable keeps its value when the class is defined again.
+new_variables(Values) ->
+    Fresh = maps:from_list(Values),
+    put_variables(maps:merge(Fresh, maps:with(maps:keys(Fresh), variables()))).
 
 outcome({ok, Answer}) -> Answer;
 outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
@@ -105,6 +135,7 @@ outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
 init({Name, Definition}) ->
     process_flag(trap_exit, true),
     put({?MODULE, name}, Name),
+    ok = new_variables(maps:get(variables, Definition, [])),
     State = publish(state(Name, Definition)),
     register_rows(State),
     register_uses(State),
@@ -114,6 +145,7 @@ init({Name, Definition}) ->
 %% @private
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call({update, Definition}, _From, #{name := Name}) ->
+    ok = new_variables(maps:get(variables, Definition, [])),
     State = redefine(state(Name, Definition)),
     {reply, {ok, maps:keys(maps:get(fields, State))}, State};
 handle_call({put_method, Side, Selector, Fun, Source}, _From, State) ->
@@ -163,7 +195,7 @@ terminate(_Reason, #{name := Name}) ->
     beamtalk_embedded_table:delete_methods(beamtalk_image_names:class_tag(Name)).
 
 state(Name, Definition) ->
-    Row = #{
+    Row = (maps:with([slots, beam], Definition))#{
         pid => self(),
         module => maps:get(module, Definition, beamtalk_embedded),
         superclass => maps:get(superclass, Definition),
@@ -195,6 +227,7 @@ method(Fun) when is_function(Fun) ->
 method(#{'fun' := Fun} = Definition) ->
     #{
         'fun' => Fun,
+        in_sender => maps:get(in_sender, Definition, false),
         source => maps:get(source, Definition, undefined),
         line => maps:get(line, Definition, 1),
         sends => maps:get(sends, Definition, []),

@@ -1,12 +1,13 @@
-%% @doc Message sends in the embedded image: a walk along the class chain that asks the extension registry first at
-%% every level (ADR 0032, ADR 0066), with nothing cached.
+%% @doc Message sends in the embedded image: a walk along the class chain that asks the extension registry
+%% first at every level (ADR 0032, ADR 0066), with nothing cached.
 %%
-%% A class object answers from its class side along the superclasses, then as an instance of `Class'. Class-side
-%% methods run in the process of the class; what `Class' and its ancestors define runs in the sender. A send to a
-%% class from within its own process is refused at once, since that process cannot answer it.
+%% A class object answers from its class side along the superclasses, then as an instance of `Class'.
+%% Class-side methods run in the process of the class; what `Class' and its ancestors define runs in the
+%% sender. A send to a class from within its own process is refused at once, since that process cannot answer
+%% it.
 -module(beamtalk_embedded_dispatch).
 
--export([send/3, self_send/4, super_send/5]).
+-export([send/3, cast/3, self_send/4, super_send/5]).
 -export([class_of/1, fields/1, understands/2, definer/2, chain/1, local_definition/3]).
 -export_type([receiver/0]).
 
@@ -23,6 +24,8 @@ send({beamtalk_object, _, _, Pid} = Receiver, Selector, _Args) when Pid =:= self
         io_lib:format("~ts cannot be sent a message from within its own process", [name(class_of(Receiver))]),
         <<"send it from another process, or leave the block before asking the class">>
     );
+send({beamtalk_erlang_module, Module}, Selector, Args) ->
+    apply(Module, function_name(Selector), Args);
 send(Receiver, Selector, Args) ->
     Key = class_of(Receiver),
     case is_actor(Receiver) of
@@ -30,16 +33,34 @@ send(Receiver, Selector, Args) ->
             beamtalk_embedded_actor:send(Pid, Selector, Args);
         false ->
             case find(chain(Key), Selector) of
-                {found, Level, Fun} -> run(Fun, Level, Selector, Args, Receiver);
+                {found, Level, Method} -> run(Method, Level, Args, Receiver);
                 not_found -> does_not_understand(Receiver, Selector)
             end
     end.
 
-%% @doc A send to `self' within a method of an actor or a value, with its state: late bound, in the same process.
+%% @doc Sends without waiting for an answer; only an actor makes a difference.
+-spec cast(receiver(), atom(), [term()]) -> ok.
+cast(Receiver, Selector, Args) ->
+    case is_actor(Receiver) of
+        {true, Pid} ->
+            beamtalk_embedded_actor:cast(Pid, Selector, Args);
+        false ->
+            _ = send(Receiver, Selector, Args),
+            ok
+    end.
+
+%% The function of a foreign call: the first keyword, or the unary selector. At most one name for each
+%% selector.
+function_name(Selector) ->
+    [Name | _] = binary:split(atom_to_binary(Selector), <<":">>),
+    binary_to_atom(Name).
+
+%% @doc A send to `self' within a method of an actor or a value, with its state: late bound, in the same
+%% process.
 -spec self_send(atom(), [term()], receiver(), map()) -> {term(), map()}.
 self_send(Selector, Args, Self, State) ->
     case find(chain(class_of(Self)), Selector) of
-        {found, _Level, Fun} -> apply_method(Fun, Args, Self, State);
+        {found, _Level, Method} -> apply_method(function(Method), Args, Self, State);
         not_found -> does_not_understand(Self, Selector)
     end.
 
@@ -48,7 +69,7 @@ self_send(Selector, Args, Self, State) ->
 super_send(Definer, Selector, Args, Self, State) ->
     Above = above(Definer, chain(class_of(Self))),
     case find(Above, Selector) of
-        {found, _Level, Fun} -> apply_method(Fun, Args, Self, State);
+        {found, _Level, Method} -> apply_method(function(Method), Args, Self, State);
         not_found -> does_not_understand(Self, Selector)
     end.
 
@@ -58,16 +79,23 @@ above(Definer, Chain) ->
         [] -> []
     end.
 
-run(Fun, Level, _Selector, Args, {beamtalk_object, _, _, Pid} = Class) ->
-    case beamtalk_image_names:is_class_tag(Level) of
-        true -> beamtalk_embedded_class:class_send(Pid, Fun, Args, Class);
-        false -> answer(Fun, Args, Class, #{})
+%% A class-side method runs in the process of the class, unless it needs nothing of it.
+run(Method, Level, Args, {beamtalk_object, _, _, Pid} = Class) ->
+    case beamtalk_image_names:is_class_tag(Level) andalso not in_sender(Method) of
+        true -> beamtalk_embedded_class:class_send(Pid, function(Method), Args, Class);
+        false -> answer(function(Method), Args, Class)
     end;
-run(Fun, _Level, _Selector, Args, Receiver) ->
-    answer(Fun, Args, Receiver, #{}).
+run(Method, _Level, Args, Receiver) ->
+    answer(function(Method), Args, Receiver).
 
-answer(Fun, Args, Self, State) ->
-    {Answer, _} = apply_method(Fun, Args, Self, State),
+in_sender(#{in_sender := InSender}) -> InSender;
+in_sender(_Extension) -> false.
+
+function(#{'fun' := Fun}) -> Fun;
+function(Fun) -> Fun.
+
+answer(Fun, Args, Self) ->
+    {Answer, _} = apply_method(Fun, Args, Self, #{}),
     Answer.
 
 apply_method(Fun, Args, Self, State) when is_function(Fun, 3) -> Fun(Args, Self, State);
@@ -86,8 +114,24 @@ find_local([Key | _], _Selector, {Key, Fun}) ->
     {found, Key, Fun};
 find_local([Key | Rest], Selector, Extension) ->
     case beamtalk_embedded_table:method(Key, Selector) of
-        {ok, #{'fun' := Fun}} -> {found, Key, Fun};
-        undefined -> find_local(Rest, Selector, Extension)
+        {ok, #{'fun' := Fun} = Method} ->
+            case is_there(Fun) of
+                true -> {found, Key, Method};
+                false -> find_local(Rest, Selector, Extension)
+            end;
+        undefined ->
+            find_local(Rest, Selector, Extension)
+    end.
+
+%% A module that is loaded without a function no longer has the method, even if its row is still there.
+is_there(Fun) ->
+    case erlang:fun_info(Fun, type) of
+        {type, local} ->
+            true;
+        {type, external} ->
+            {module, Module} = erlang:fun_info(Fun, module),
+            {name, Name} = erlang:fun_info(Fun, name),
+            erlang:function_exported(Module, Name, 3)
     end.
 
 %% @doc The class keys along which a message to an instance of the class key is looked up, nearest first.
@@ -120,6 +164,9 @@ class_of(Symbol) when is_atom(Symbol) -> 'Symbol';
 class_of(List) when is_list(List) -> 'List';
 class_of(Block) when is_function(Block) -> 'Block';
 class_of(Map) when is_map(Map) -> 'Dictionary';
+class_of({beamtalk_erlang_module, _Module}) -> 'ErlangModule';
+class_of(Tuple) when is_tuple(Tuple) -> 'Tuple';
+class_of(Pid) when is_pid(Pid) -> 'Pid';
 class_of(_Other) -> 'Object'.
 
 is_actor({beamtalk_object, 'Metaclass', _, _}) ->
@@ -132,14 +179,18 @@ is_actor({beamtalk_object, Class, _, Pid}) ->
 is_actor(_Other) ->
     false.
 
-%% @doc The fields of an instance of a class with their default values, inherited ones included.
+%% @doc The slots of a new instance of a class, inherited ones included.
 -spec fields(atom()) -> #{atom() => term()}.
 fields(Class) ->
     lists:foldr(
         fun(Name, Fields) ->
             case beamtalk_embedded_table:class(Name) of
-                #{fields := Own} -> maps:merge(Fields, Own);
-                undefined -> Fields
+                #{slots := Slots} ->
+                    maps:merge(Fields, maps:from_list([{S, beamtalk_embedded_eval:default(D)} || {S, D} <- Slots]));
+                #{fields := Own} ->
+                    maps:merge(Fields, Own);
+                undefined ->
+                    Fields
             end
         end,
         #{},
@@ -155,7 +206,7 @@ understands(Key, Selector) ->
 -spec definer(class_key(), atom()) -> class_key() | none.
 definer(Key, Selector) ->
     case find(chain(Key), Selector) of
-        {found, Level, _Fun} -> Level;
+        {found, Level, _Method} -> Level;
         not_found -> none
     end.
 

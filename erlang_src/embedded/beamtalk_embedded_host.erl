@@ -1,4 +1,5 @@
-%% @doc The host adapter of the embedded image: what the registries ask is answered from its tables and processes.
+%% @doc The host adapter of the embedded image: what the registries ask is answered from its tables and
+%% processes.
 -module(beamtalk_embedded_host).
 -behaviour(beamtalk_image_host).
 
@@ -24,6 +25,7 @@
     extension_file/3,
     remove_method/3,
     run_in_class/2,
+    evaluate/1,
     raise_error/1,
     home_dir/0
 ]).
@@ -117,15 +119,19 @@ remove_method(Class, Selector, Side) ->
     case whereis_class(Class) of
         undefined ->
             {error, {class_not_found, Class}};
-        Pid ->
-            case beamtalk_embedded_class:remove_method(Pid, Side, Selector) of
-                {removed, _Method} -> removed;
-                absent -> absent
-            end
+        Pid when Pid =:= self() ->
+            {error, beamtalk_image_errors:structured(dispatch_error, Class, Selector,
+                io_lib:format("~ts cannot be changed from within its own process", [Class]),
+                <<"change it from another process">>, #{})};
+        _Pid ->
+            beamtalk_embedded_loader:remove(Class, Selector, Side)
     end.
 
 -spec run_in_class(pid(), fun(() -> term())) -> term().
 run_in_class(Pid, Fun) -> beamtalk_embedded_class:run(Pid, Fun).
+
+-spec evaluate(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
+evaluate(Text) -> beamtalk_embedded_session:program(Text).
 
 -spec raise_error(tuple()) -> no_return().
 raise_error(Error) ->

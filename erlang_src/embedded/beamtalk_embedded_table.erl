@@ -1,10 +1,11 @@
-%% @doc What the embedded image knows of its classes, for readers that must not send a message: one row a class and one
-%% row a method. Class processes write their own rows; everybody reads.
+%% @doc What the embedded image knows of its classes, for readers that must not send a message: one row a
+%% class and one row a method. Class processes write their own rows; everybody reads.
 -module(beamtalk_embedded_table).
 -behaviour(gen_server).
 
 -export([start_link/0]).
 -export([put_class/2, delete_class/1, class/1, classes/0, subclasses/1, all_subclasses/1]).
+-export([put_protocol/2, protocol/1, put_owner/2, owner/1]).
 -export([put_methods/2, delete_methods/1, method/2, selectors/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 -export_type([class_row/0, method/0]).
@@ -15,11 +16,16 @@
     superclass := atom(),
     kind := value | actor | object,
     fields := #{atom() => term()},
+    %% Of a class from text: its own slots with the trees of their defaults, in order.
+    slots => [{atom(), beamtalk_reading:statement() | none}],
+    beam => binary(),
     origin := {file, binary()} | stdlib | dynamic,
     source := binary() | undefined
 }.
 -type method() :: #{
     'fun' := fun(),
+    %% Whether a class-side method may run in the sender.
+    in_sender := boolean(),
     source := binary() | undefined,
     line := pos_integer(),
     sends := [map()],
@@ -29,6 +35,8 @@
 
 -define(CLASSES, beamtalk_embedded_classes).
 -define(METHODS, beamtalk_embedded_methods).
+%% Where protocols and the extensions of an owner come from.
+-define(ORIGINS, beamtalk_embedded_origins).
 
 %% @private
 -spec start_link() -> gen_server:start_ret().
@@ -40,6 +48,7 @@ start_link() ->
 init([]) ->
     ?CLASSES = ets:new(?CLASSES, [named_table, public, {read_concurrency, true}]),
     ?METHODS = ets:new(?METHODS, [named_table, public, ordered_set, {read_concurrency, true}]),
+    ?ORIGINS = ets:new(?ORIGINS, [named_table, public, {read_concurrency, true}]),
     {ok, []}.
 
 %% @private
@@ -83,6 +92,38 @@ classes() ->
         error:badarg -> []
     end.
 
+%% @doc Notes where the text of a protocol lives.
+-spec put_protocol(atom(), beamtalk_image_host:class_origin()) -> ok.
+put_protocol(Name, Origin) ->
+    put_origin({protocol, Name}, Origin).
+
+%% @doc Where the text of a protocol lives.
+-spec protocol(atom()) -> {ok, beamtalk_image_host:class_origin()} | undefined.
+protocol(Name) ->
+    origin({protocol, Name}).
+
+%% @doc Notes where the extensions of an owner come from.
+-spec put_owner(atom(), beamtalk_image_host:class_origin()) -> ok.
+put_owner(Owner, Origin) ->
+    put_origin({owner, Owner}, Origin).
+
+%% @doc Where the extensions of an owner come from.
+-spec owner(atom()) -> {ok, beamtalk_image_host:class_origin()} | undefined.
+owner(Owner) ->
+    origin({owner, Owner}).
+
+put_origin(Key, Origin) ->
+    true = ets:insert(?ORIGINS, {Key, Origin}),
+    ok.
+
+origin(Key) ->
+    try ets:lookup(?ORIGINS, Key) of
+        [{_, Origin}] -> {ok, Origin};
+        [] -> undefined
+    catch
+        error:badarg -> undefined
+    end.
+
 %% @doc The direct subclasses of a class, sorted.
 -spec subclasses(atom()) -> [atom()].
 subclasses(Name) ->
@@ -101,8 +142,8 @@ descend([Class | Rest], Seen) ->
         false -> descend(subclasses(Class) ++ Rest, [Class | Seen])
     end.
 
-%% @doc Replaces the methods under a class key. A reader may see some old and some new methods meanwhile, never none
-%% of a selector that stays.
+%% @doc Replaces the methods under a class key. A reader may see some old and some new methods meanwhile,
+%% never none of a selector that stays.
 -spec put_methods(atom(), #{atom() => method()}) -> ok.
 put_methods(Key, Methods) ->
     true = ets:insert(?METHODS, [{{Key, Selector}, Method} || {Selector, Method} <- maps:to_list(Methods)]),

@@ -1,5 +1,6 @@
-%% @doc What `make demo' runs: the index of a real standard library is loaded and asked, extensions win and leave, and
-%% methods are removed from a running image (ADR 0112), with the ChangeLog that this leaves on disk.
+%% @doc What `make demo' runs: the index of a real standard library is loaded and asked, extensions win and
+%% leave, and methods are removed from a running image (ADR 0112), with the ChangeLog that this leaves on
+%% disk.
 -module(beamtalk_image_demo).
 
 -export([main/0, run/2]).

@@ -1,9 +1,9 @@
 %% @doc What the image asks of its host, as one behaviour, and the one place it is asked from.
 %%
-%% The host is the module named by the application's environment key `host'; the default,
-%% {@link beamtalk_image_host_runtime}, speaks to a real `beamtalk_runtime'. A host that lacks a callback gets that
-%% callback's default, which each function below states. Callbacks may exit or raise: who asks decides what a failure
-%% means, so the functions here hand failures on unless they say otherwise.
+%% The host is the module named by the application's environment key `host'; the default, {@link
+%% beamtalk_image_host_runtime}, speaks to a real `beamtalk_runtime'. A host that lacks a callback gets that
+%% callback's default, which each function below states. Callbacks may exit or raise: who asks decides what a
+%% failure means, so the functions here hand failures on unless they say otherwise.
 %%
 %% Nothing in the image asks the host while it holds a lock or a server process that others need.
 -module(beamtalk_image_host).
@@ -36,6 +36,7 @@
     remove_method/3,
     author/0,
     run_in_class/2,
+    evaluate/1,
     raise_error/1
 ]).
 -export_type([class_name/0, selector/0, side/0, start_result/0, hit/0, class_origin/0]).
@@ -49,8 +50,8 @@
 -type hit() :: #{
     selector := binary(), line := pos_integer(), recv := atom(), target_module := binary(), _ => _
 }.
-%% One send that the compiler found: selector, line within the text, receiver (`self', `super', `erlang_ffi' or
-%% `other') and the foreign module, empty if there is none.
+%% One send that the compiler found: selector, line within the text, receiver (`self', `super', `erlang_ffi'
+%% or `other') and the foreign module, empty if there is none.
 
 -callback whereis_class(class_name()) -> pid() | undefined.
 -callback loaded_classes() -> [{class_name(), pid()}].
@@ -79,6 +80,7 @@
 -callback remove_method(class_name(), selector(), side()) -> removed | absent | {error, term()}.
 -callback author() -> {human | agent, binary()}.
 -callback run_in_class(pid(), fun(() -> term())) -> term().
+-callback evaluate(iodata()) -> {ok, term()} | {error, tuple()}.
 -callback raise_error(tuple()) -> no_return().
 
 -optional_callbacks([
@@ -108,6 +110,7 @@
     remove_method/3,
     author/0,
     run_in_class/2,
+    evaluate/1,
     raise_error/1
 ]).
 
@@ -121,8 +124,8 @@ module() ->
         Module -> Module
     end.
 
-%% @doc Makes `Module' the host; `undefined' goes back to the application's environment. For boot and tests: every
-%% process is scanned once when a host is replaced.
+%% @doc Makes `Module' the host; `undefined' goes back to the application's environment. For boot and tests:
+%% every process is scanned once when a host is replaced.
 -spec set_module(module() | undefined) -> ok.
 set_module(undefined) ->
     _ = persistent_term:erase(?KEY),
@@ -172,13 +175,14 @@ understands(Class, Selector) -> (module()):understands(Class, Selector).
 -spec start_class(class_name(), map()) -> start_result().
 start_class(Name, Info) -> ask(start_class, [Name, Info], {error, no_host}).
 
-%% @doc Every send in the text of one method, as the host's compiler sees it: `{ok, [hit()]}' or an error. A compiler is
-%% a process of its own that may answer anything, so whoever asks checks. Default: `{error, no_compiler}'.
+%% @doc Every send in the text of one method, as the host's compiler sees it: `{ok, [hit()]}' or an error. A
+%% compiler is a process of its own that may answer anything, so whoever asks checks. Default: `{error,
+%% no_compiler}'.
 -spec find_sends(binary()) -> term().
 find_sends(Source) -> ask(find_sends, [Source], {error, no_compiler}).
 
-%% @doc Where a method stands in the text of a file, as a map of byte offsets `start' and `end' and the bytes inside.
-%% Default: `{error, noproc, _}'.
+%% @doc Where a method stands in the text of a file, as a map of byte offsets `start' and `end' and the bytes
+%% inside. Default: `{error, noproc, _}'.
 -spec method_span(binary(), binary(), binary(), instance | class) ->
     {ok, map(), binary()} | {error, atom(), term()}.
 method_span(Source, Class, Selector, Side) ->
@@ -221,7 +225,8 @@ local_source(Class, Selector, Side) -> ask(local_source, [Class, Selector, Side]
 -spec class_origin(class_name()) -> class_origin().
 class_origin(Class) -> ask(class_origin, [Class], dynamic).
 
-%% @doc Whether a file belongs to the project that is being worked on. Default: `dependency', which is never written.
+%% @doc Whether a file belongs to the project that is being worked on. Default: `dependency', which is never
+%% written.
 -spec file_scope(binary()) -> project | dependency.
 file_scope(File) -> ask(file_scope, [File], dependency).
 
@@ -250,7 +255,8 @@ author(agent, _) -> {agent, <<"agent">>};
 author(_, Name) when is_binary(Name) -> {human, Name};
 author(_, _) -> {human, <<"repl">>}.
 
-%% @doc Runs a fun where blocks handed to a class run, and answers or raises what it does. Default: in the caller.
+%% @doc Runs a fun where blocks handed to a class run, and answers or raises what it does. Default: in the
+%% caller.
 -spec run_in_class(pid(), fun(() -> term())) -> term().
 run_in_class(Class, Fun) ->
     Module = module(),
@@ -258,6 +264,12 @@ run_in_class(Class, Fun) ->
         true -> Module:run_in_class(Class, Fun);
         false -> Fun()
     end.
+
+%% @doc Runs a text of the language and answers the value of its last statement. Default: `no_workspace'.
+-spec evaluate(iodata()) -> {ok, term()} | {error, tuple()}.
+evaluate(Text) ->
+    ask(evaluate, [Text], {error, {beamtalk_error, no_workspace, undefined, undefined,
+        <<"nothing runs here that could evaluate Beamtalk">>, <<"start an image first">>, #{}}}).
 
 %% @doc Raises a structured error as the language sees it. Default: an exception map around it.
 -spec raise_error(tuple()) -> no_return().
@@ -272,7 +284,8 @@ has(Module, Function, Arity) ->
     _ = code:ensure_loaded(Module),
     erlang:function_exported(Module, Function, Arity).
 
-%% A callback that the host does not have is an `undef' of exactly that function; one deeper down is the host's own.
+%% A callback that the host does not have is an `undef' of exactly that function; one deeper down is the
+%% host's own.
 ask(Function, Args, Default) ->
     Module = module(),
     try

@@ -7,7 +7,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([classRemoveSelector/2, classRemoveSelectorIfAbsent/3, remove/3]).
+-export([classRemoveSelector/2, classRemoveSelectorIfAbsent/3, remove/3, classified/5]).
 -export_type([details/0]).
 
 -type side() :: instance | class.
@@ -138,6 +138,12 @@ extension_details(Class, Selector, Side, Owner, Source) ->
             unknown -> with_prior(Source, not_flushable(<<"extension">>))
         end,
     Details#{owner => Owner}.
+
+%% @doc What an entry says of where a method's text lives: file, span and earlier text of a method in a file of the project,
+%% otherwise the running text `Prior' and why the change cannot be flushed.
+-spec classified(beamtalk_image_host:class_origin(), atom(), atom(), side(), Prior :: binary() | undefined) -> details().
+classified(Origin, Class, Selector, Side, Prior) ->
+    located(Origin, Class, Selector, Side, Prior).
 
 located(stdlib, _Class, _Selector, _Side, Prior) ->
     with_prior(Prior, not_flushable(<<"stdlib">>));

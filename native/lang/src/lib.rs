@@ -9,5 +9,6 @@ pub mod diag;
 pub mod facts;
 pub mod lexer;
 pub mod parser;
+pub mod shell;
 pub mod span;
 pub mod tree;

@@ -11,6 +11,7 @@ mod failing;
 mod lang;
 mod log;
 mod protocols;
+mod reading;
 mod retire;
 mod saved;
 mod terms;
