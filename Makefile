@@ -2,9 +2,12 @@
 
 EBIN = _build/default/lib/beamtalk_image/ebin
 
+# What is piped into the prompt is for the prompt.
+QUIETLY_COMPILE = @mkdir -p _build; rebar3 compile </dev/null >_build/compile.log || { cat _build/compile.log; exit 1; }
+
 demo: setup
 	@mkdir -p _build/bench
-	@rebar3 compile >_build/compile.log || { cat _build/compile.log; exit 1; }
+	$(QUIETLY_COMPILE)
 	@erlc -o _build/bench bench/bench_store.erl
 	@erlc -pa $(EBIN) -pa _build/bench -o _build/bench bench/*.erl
 	@erl -noshell -pa $(EBIN) _build/bench -s beamtalk_image_demo main
@@ -18,7 +21,7 @@ bench: setup
 
 # A terminal gets line editing and history; a pipe is read line by line.
 repl: setup
-	@rebar3 compile >/dev/null
+	$(QUIETLY_COMPILE)
 	@if [ -t 0 ]; then input=-noinput; else input=-noshell; fi; \
 	exec erl $$input -pa $(EBIN) -kernel shell_history enabled -s beamtalk_embedded_repl main
 
@@ -35,4 +38,4 @@ clean:
 	@rm -rf _build priv/*.so doc
 
 setup:
-	@.ci/setup
+	@.ci/setup </dev/null
