@@ -26,40 +26,71 @@
 %% @doc A class. `Kinds' are the kinds and slots of classes that are compiled with it and not running yet.
 -spec class(beamtalk_reading:class(), Text :: binary(), origin(), Known :: #{atom() => unit()}) ->
     {ok, unit()} | {error, beamtalk_image_errors:structured()}.
-class({class, Name, Super, _Modifiers, Slots, Methods, Uses, _Span} = Class, Text, Origin, Known) ->
+class({class, Name, Super, _Modifiers, Slots, Methods, _Uses, _Span} = Class, Text, Origin, Known) ->
     case parent(Super, Known) of
         {ok, Kind, Inherited} ->
-            Module = module_name(Name, Origin),
-            Own = [{Slot, Default} || {SlotKind, Slot, Default} <- Slots, SlotKind =/= class_state],
-            Written = [written(Name, Method) || Method <- Methods],
-            Taken = [{Side, Selector} || {Side, Selector, _Code, _Where} <- Written],
-            Generated = [G || G <- generated(kind(Name, Kind), Inherited ++ [S || {S, _} <- Own], Own),
-                not lists:member({element(1, G), element(2, G)}, Taken)],
-            All = Written ++ Generated,
-            Facts = facts(Name, Text),
-            Definition = #{
-                superclass => Super,
-                kind => kind(Name, Kind),
-                module => Module,
-                slots => Own,
-                variables => [{Slot, Default} || {class_state, Slot, Default} <- Slots],
-                uses => Uses,
-                origin => Origin,
-                source => Text,
-                methods => methods(instance, Module, All, Facts, Text),
-                class_methods => methods(class, Module, All, Facts, Text)
-            },
-            Meta = #{class => Name, superclass => Super, kind => kind(Name, Kind), uses => Uses},
-            Functions = [{function_name(Side, Selector), Code, class_key(Name, Side), Selector}
-                || {Side, Selector, Code, _Where} <- All],
-            Beam = compiled(Module, Meta, Functions),
-            {ok, #{name => Name, module => Module, beam => Beam, definition => Definition#{beam => Beam}}};
+            Misplaced = [Slot || {SlotKind, Slot, _} <- Slots, not fits(SlotKind, kind(Name, Kind))],
+            case {Misplaced, twice([{Name, Side, Selector} || {method, Selector, Side, _, _, _} <- Methods])} of
+                {[], []} -> {ok, unit(Class, Text, Origin, kind(Name, Kind), Inherited)};
+                {[], [{_, _, Selector} | _]} -> {error, defined_twice(Name, Selector)};
+                {_, _} -> {error, misplaced(Name, kind(Name, Kind), Misplaced)}
+            end;
         unknown ->
             {error, beamtalk_image_errors:structured(class_not_found, Name, undefined,
                 io_lib:format("~ts cannot be defined: there is no class ~ts (line ~b)",
                     [Name, Super, line(Class, Text)]),
                 <<"load the superclass first">>, #{})}
     end.
+
+twice(Methods) ->
+    lists:usort(Methods -- lists:usort(Methods)).
+
+defined_twice(Name, Selector) ->
+    beamtalk_image_errors:structured(compile_error, Name, Selector,
+        io_lib:format("~ts defines #~ts twice on one side", [Name, Selector]), <<"remove one of them">>, #{}).
+
+fits(class_state, _Kind) -> true;
+fits(state, actor) -> true;
+fits(field, value) -> true;
+fits(_SlotKind, _Kind) -> false.
+
+misplaced(Name, Kind, Slots) ->
+    Hint =
+        case Kind of
+            actor -> <<"actors have `state:`">>;
+            value -> <<"values have `field:`">>;
+            object -> <<"only values and actors have slots; others may have `classState:`">>
+        end,
+    beamtalk_image_errors:structured(compile_error, Name, undefined,
+        io_lib:format("~ts cannot have the slots ~ts as they are declared",
+            [Name, lists:join(", ", [atom_to_list(Slot) || Slot <- Slots])]), Hint, #{}).
+
+unit({class, Name, Super, _Modifiers, Slots, Methods, Uses, _Span}, Text, Origin, Kind, Inherited) ->
+    Module = module_name(Name, Origin),
+    Own = [{Slot, Default} || {SlotKind, Slot, Default} <- Slots, SlotKind =/= class_state],
+    Written = [written(Name, Method) || Method <- Methods],
+    Taken = [{Side, Selector} || {Side, Selector, _Code, _Where} <- Written],
+    Generated = [G || G <- generated(Kind, Inherited ++ [S || {S, _} <- Own], Own),
+        not lists:member({element(1, G), element(2, G)}, Taken)],
+    All = Written ++ Generated,
+    Facts = facts(Name, Text),
+    Definition = #{
+        superclass => Super,
+        kind => Kind,
+        module => Module,
+        slots => Own,
+        variables => [{Slot, Default} || {class_state, Slot, Default} <- Slots],
+        uses => Uses,
+        origin => Origin,
+        source => Text,
+        methods => methods(instance, Module, All, Facts, Text),
+        class_methods => methods(class, Module, All, Facts, Text)
+    },
+    Meta = #{class => Name, superclass => Super, kind => Kind, uses => Uses},
+    Functions = [{function_name(Side, Selector), Code, class_key(Name, Side), Selector}
+        || {Side, Selector, Code, _Where} <- All],
+    Beam = compiled(Module, Meta, Functions),
+    #{name => Name, module => Module, beam => Beam, definition => Definition#{beam => Beam}}.
 
 line({class, _, _, _, _, _, _, {Start, _}}, Text) ->
     length(binary:split(binary:part(Text, 0, Start), <<"\n">>, [global])).
@@ -164,8 +195,15 @@ target(Module) -> named(Module).
 named(Text) -> binary_to_atom(Text).
 
 %% @doc The extensions of one file, for the owner that the file is named after.
--spec extensions([{extension, atom(), beamtalk_reading:method()}], Owner :: atom(), Text :: binary()) -> unit().
+-spec extensions([{extension, atom(), beamtalk_reading:method()}], Owner :: atom(), Text :: binary()) ->
+    {ok, unit()} | {error, beamtalk_image_errors:structured()}.
 extensions(Items, Owner, Text) ->
+    case twice([{Class, Side, Selector} || {extension, Class, {method, Selector, Side, _, _, _}} <- Items]) of
+        [] -> {ok, extension_unit(Items, Owner, Text)};
+        [{Class, _Side, Selector} | _] -> {error, defined_twice(Class, Selector)}
+    end.
+
+extension_unit(Items, Owner, Text) ->
     Module = binary_to_atom(<<"bt@extensions@", (atom_to_binary(Owner))/binary>>),
     Written = [{class_key(Class, Side), Selector, beamtalk_embedded_scopes:method(Params, Statements), Where}
         || {extension, Class, {method, Selector, Side, Params, Statements, Where}} <- Items],

@@ -41,6 +41,7 @@ shell() ->
 
 -spec shell_until_end() -> no_return().
 shell_until_end() ->
+    _ = io:setopts([{encoding, unicode}]),
     io:put_chars(["Beamtalk ", beamtalk_image:version(), ", an embedded image. :help lists the commands.\n"]),
     ok = run(fun(Prompt) -> io:get_line(Prompt) end, fun io:put_chars/1),
     ok = beamtalk_embedded:stop(),
