@@ -16,12 +16,13 @@
 
 -type step() :: {more | text | quit, iodata(), state()}.
 
-%% @doc Starts an image over the current directory and reads from the terminal, or from standard input.
+%% @doc Starts an image over the current directory and reads from the terminal, if the node was started with
+%% `-terminal', else from standard input.
 -spec main() -> ok.
 main() ->
     ok = logger:set_primary_config(level, warning),
     {ok, _} = beamtalk_embedded:start(#{project => "."}),
-    case init:get_argument(noinput) of
+    case init:get_argument(terminal) of
         {ok, _} -> interactive(code:ensure_loaded(shell), erlang:function_exported(shell, start_interactive, 1));
         error -> shell_until_end()
     end.
