@@ -182,7 +182,7 @@ declared(Items, Text, Origin) ->
             ({class, Name, _, _, _, _, _, _} = Class, Known) ->
                 refuse_library(Name, Origin),
                 refuse_other(class, Name),
-                Unit = compiled(beamtalk_embedded_compiler:class(Class, Text, Origin, Known)),
+                Unit = class(Class, Text, Origin, Known),
                 {Unit, Known#{Name => Unit}};
             ({protocol, Name, _, _, _, _} = Protocol, Known) ->
                 refuse_library(Name, Origin),
@@ -193,6 +193,10 @@ declared(Items, Text, Origin) ->
         [Item || Item <- Items, element(1, Item) =:= class orelse element(1, Item) =:= protocol]
     ),
     Units.
+
+%% A class as its text has it. What the protocols that it uses provide is not written into it yet.
+class(Class, Text, Origin, Known) ->
+    compiled(beamtalk_embedded_compiler:class(Class, Text, Origin, Known)).
 
 compiled({ok, Unit}) -> Unit;
 compiled({error, Error}) -> raise(Error).
@@ -441,4 +445,4 @@ pid(Class) ->
 recompile(Class, Text) ->
     Origin = beamtalk_image_host:class_origin(Class),
     [Item | _] = [Item || {class, Name, _, _, _, _, _, _} = Item <- items(Text, Origin), Name =:= Class],
-    install_units([compiled(beamtalk_embedded_compiler:class(Item, Text, Origin, #{}))], Origin).
+    install_units([class(Item, Text, Origin, #{})], Origin).
