@@ -19,11 +19,14 @@ bench: setup
 	@rebar3 compile
 	@bench/run.sh
 
-# A terminal gets line editing and history; a pipe is read line by line.
+# A terminal gets line editing and history; a pipe is read line by line. Before release 26 the runtime must keep its hands
+# off a terminal that gets a shell of its own.
 repl: setup
 	$(QUIETLY_COMPILE)
-	@if [ -t 0 ]; then input=-noinput; else input=-noshell; fi; \
-	exec erl $$input -pa $(EBIN) -kernel shell_history enabled -s beamtalk_embedded_repl main
+	@release=$$(erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' </dev/null); \
+	input=-noshell; terminal=; \
+	if [ -t 0 ]; then terminal="-terminal yes"; [ "$$release" -ge 26 ] || input=-noinput; fi; \
+	exec erl $$input $$terminal -pa $(EBIN) -kernel shell_history enabled -s beamtalk_embedded_repl main
 
 shell: setup
 	@rebar3 compile

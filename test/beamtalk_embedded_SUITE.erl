@@ -175,6 +175,12 @@ wrong_text_changes_nothing(_Config) ->
     [?assertEqual(Kind, kind(fun() -> define(Text) end)) || {Kind, Text} <- [
         {compile_error, "Value subclass: R\n  a => (1\n"},
         {class_not_found, "Missing subclass: R\n  a => 2\n"},
+        {compile_error, "Value subclass: R\n  a => 2\n  b => 1\n  a => 3\n"},
+        {compile_error, "R >> a => 2\n\nR >> a => 3\n"},
+        {compile_error, "Value subclass: R\n  state: x = 1\n  a => 2\n"},
+        {compile_error, "Pid subclass: R\n  state: x = 1\n  a => 2\n"},
+        {compile_error, "Behaviour subclass: R\n  field: x = 1\n  a => 2\n"},
+        {compile_error, "Value subclass: R\n  a => 2\n  == other => true\n"},
         {compile_error, "Value subclass: R\n  a => @intrinsic foo\n"},
         {runtime_error, "Value subclass: Integer\n  a => 2\n"}
     ]],

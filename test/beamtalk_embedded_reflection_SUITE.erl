@@ -13,7 +13,8 @@
     methods_show_their_text/1,
     senders_and_implementors_follow_the_text/1,
     extension_is_what_a_class_shows/1,
-    rows_of_values_include_accessors/1
+    rows_of_values_include_accessors/1,
+    provided_methods_show_their_protocol/1
 ]).
 
 all() ->
@@ -120,6 +121,25 @@ rows_of_values_include_accessors(_Config) ->
     define("Value subclass: A\n  field: x = 1\n"),
     ?assertEqual([withX, x], [list_to_atom(string:trim(atom_to_list(S), trailing, ":")) || S <- value("A methods")]),
     ?assertEqual(['A'], value("(SystemNavigation default implementorsOf: #withX:) collect: [:c | c name]")).
+
+%% C1, the part of one class: what a protocol provides runs, and shows whose it is.
+provided_methods_show_their_protocol(_Config) ->
+    define("Protocol define: P\n  a -> Integer\n\n  twice -> Integer => self a + self a\n"),
+    Text = <<"Value subclass: A\n  uses: P\n\n  a => 4\n">>,
+    Flat = <<Text/binary, "  twice -> Integer => self a + self a\n">>,
+    {ok, [Item]} = beamtalk_reading:items(Flat),
+    [#{source := Source}] = maps:get(provided_methods, beamtalk_protocol_registry:protocol_info('P')),
+    {ok, #{module := Module, beam := Beam, definition := Definition}} = beamtalk_embedded_compiler:class(
+        Item, Text, dynamic, #{}, #{text => Flat, provided => #{twice => {'P', Source}}}),
+    {module, Module} = code:load_binary(Module, "A", Beam),
+    {ok, _} = beamtalk_embedded:define_class('A', Definition),
+    ?assertEqual(8, value("A new twice")),
+    ?assertEqual(['P', nil], value("#((A >> #twice) origin, (A >> #a) origin)")),
+    ?assertEqual(<<"  twice -> Integer => self a + self a\n">>, value("(A >> #twice) source")),
+    ?assertEqual(Text, value("A source")),
+    ?assertMatch(#{provenance := protocol, origin := 'P'}, beamtalk_xref:method_info('A', false, twice)),
+    ?assert(value("A conformsTo: #P")),
+    ?assertEqual(<<"A>>twice">>, printed(hd(value("SystemNavigation default sendersOf: #a")))).
 
 define(Text) ->
     beamtalk_embedded_loader:text(iolist_to_binary(Text), dynamic).

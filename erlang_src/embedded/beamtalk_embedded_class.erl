@@ -25,6 +25,8 @@
     origin => {file, binary()} | stdlib | dynamic,
     source => binary(),
     uses => [atom()],
+    %% Which protocol provides a method of the instance side; absent: what is on record stays.
+    origins => #{atom() => atom()},
     method_xref => [map()],
     _ => _
 }.
@@ -209,6 +211,7 @@ state(Name, Definition) ->
         row => Row,
         fields => maps:get(fields, Definition, #{}),
         uses => maps:get(uses, Definition, []),
+        origins => maps:get(origins, Definition, none),
         %% Rows that whoever defines the class states itself; methods without a fun are dispatched elsewhere.
         stated_rows => maps:get(method_xref, Definition, none),
         instance => methods_from(maps:get(methods, Definition, #{})),
@@ -253,11 +256,15 @@ redefine(#{name := Name} = State) ->
     ok = beamtalk_protocol_registry:invalidate_conforms_cache(),
     Published.
 
-register_rows(#{name := Name} = State) ->
+register_rows(#{name := Name, origins := Origins} = State) ->
     case {rows(State), whereis(beamtalk_xref)} of
-        {[], _} -> ok;
-        {_, undefined} -> ok;
-        {Rows, _} -> beamtalk_xref:register_class(Name, Rows)
+        {[], _} ->
+            ok;
+        {_, undefined} ->
+            ok;
+        {Rows, _} ->
+            _ = is_map(Origins) andalso beamtalk_xref:set_provenance(Name, Origins),
+            beamtalk_xref:register_class(Name, Rows)
     end.
 
 register_uses(#{name := Name, row := #{module := Module}, uses := Uses}) ->

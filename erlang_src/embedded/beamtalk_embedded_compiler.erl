@@ -7,8 +7,8 @@
 %% call is no tail call, so that code in use can be told from code that is not.
 -module(beamtalk_embedded_compiler).
 
--export([class/4, protocol/3, extensions/3, module_name/2, without_target/1]).
--export_type([unit/0]).
+-export([class/4, class/5, protocol/3, extensions/3, module_name/2, without_target/1]).
+-export_type([unit/0, flattened/0]).
 
 %% What is generated stands on no line of its own.
 -define(AT, erl_anno:new(1)).
@@ -23,43 +23,97 @@
     extensions => [{ClassKey :: atom(), Selector :: atom(), fun(), Source :: binary()}]
 }.
 
-%% @doc A class. `Kinds' are the kinds and slots of classes that are compiled with it and not running yet.
+-type flattened() :: #{text := binary(), provided := #{Selector :: atom() => {Protocol :: atom(), Source :: binary()}}}.
+%% A class's text with what its protocols provide written into it (ADR 0127 §3), and where each of that comes from.
+
+%% @doc A class that nothing is provided for. `Known' are classes that are compiled with it and not running yet.
 -spec class(beamtalk_reading:class(), Text :: binary(), origin(), Known :: #{atom() => unit()}) ->
     {ok, unit()} | {error, beamtalk_image_errors:structured()}.
-class({class, Name, Super, _Modifiers, Slots, Methods, Uses, _Span} = Class, Text, Origin, Known) ->
+class(Class, Text, Origin, Known) ->
+    class(Class, Text, Origin, Known, #{text => Text, provided => #{}}).
+
+%% @doc A class as it was read from its flattened text. `Text' is what its author wrote.
+-spec class(beamtalk_reading:class(), Text :: binary(), origin(), Known :: #{atom() => unit()}, flattened()) ->
+    {ok, unit()} | {error, beamtalk_image_errors:structured()}.
+class({class, Name, Super, _Modifiers, Slots, Methods, _Uses, _Span} = Class, Text, Origin, Known, Flat) ->
     case parent(Super, Known) of
         {ok, Kind, Inherited} ->
-            Module = module_name(Name, Origin),
-            Own = [{Slot, Default} || {SlotKind, Slot, Default} <- Slots, SlotKind =/= class_state],
-            Written = [written(Name, Method) || Method <- Methods],
-            Taken = [{Side, Selector} || {Side, Selector, _Code, _Where} <- Written],
-            Generated = [G || G <- generated(kind(Name, Kind), Inherited ++ [S || {S, _} <- Own], Own),
-                not lists:member({element(1, G), element(2, G)}, Taken)],
-            All = Written ++ Generated,
-            Facts = facts(Name, Text),
-            Definition = #{
-                superclass => Super,
-                kind => kind(Name, Kind),
-                module => Module,
-                slots => Own,
-                variables => [{Slot, Default} || {class_state, Slot, Default} <- Slots],
-                uses => Uses,
-                origin => Origin,
-                source => Text,
-                methods => methods(instance, Module, All, Facts, Text),
-                class_methods => methods(class, Module, All, Facts, Text)
-            },
-            Meta = #{class => Name, superclass => Super, kind => kind(Name, Kind), uses => Uses},
-            Functions = [{function_name(Side, Selector), Code, class_key(Name, Side), Selector}
-                || {Side, Selector, Code, _Where} <- All],
-            Beam = compiled(Module, Meta, Functions),
-            {ok, #{name => Name, module => Module, beam => Beam, definition => Definition#{beam => Beam}}};
+            Misplaced = [Slot || {SlotKind, Slot, _} <- Slots, not fits(SlotKind, kind(Name, Kind))],
+            case {Misplaced, twice([{Name, Side, Selector} || {method, Selector, Side, _, _, _} <- Methods])} of
+                {[], []} -> {ok, unit(Class, Text, Origin, kind(Name, Kind), Inherited, Flat)};
+                {[], [{_, _, Selector} | _]} -> {error, defined_twice(Name, Selector)};
+                {_, _} -> {error, misplaced(Name, kind(Name, Kind), Misplaced)}
+            end;
         unknown ->
             {error, beamtalk_image_errors:structured(class_not_found, Name, undefined,
                 io_lib:format("~ts cannot be defined: there is no class ~ts (line ~b)",
-                    [Name, Super, line(Class, Text)]),
+                    [Name, Super, line(Class, maps:get(text, Flat))]),
                 <<"load the superclass first">>, #{})}
     end.
+
+twice(Methods) ->
+    lists:usort(Methods -- lists:usort(Methods)).
+
+defined_twice(Name, Selector) ->
+    beamtalk_image_errors:structured(compile_error, Name, Selector,
+        io_lib:format("~ts defines #~ts twice on one side", [Name, Selector]), <<"remove one of them">>, #{}).
+
+fits(class_state, _Kind) -> true;
+fits(state, actor) -> true;
+fits(field, value) -> true;
+fits(_SlotKind, _Kind) -> false.
+
+misplaced(Name, Kind, Slots) ->
+    Hint =
+        case Kind of
+            actor -> <<"actors have `state:`">>;
+            value -> <<"values have `field:`">>;
+            object -> <<"only values and actors have slots; others may have `classState:`">>
+        end,
+    beamtalk_image_errors:structured(compile_error, Name, undefined,
+        io_lib:format("~ts cannot have the slots ~ts as they are declared",
+            [Name, lists:join(", ", [atom_to_list(Slot) || Slot <- Slots])]), Hint, #{}).
+
+unit({class, Name, Super, _, Slots, Methods, Uses, _Span}, Text, Origin, Kind, Inherited, Flattened) ->
+    #{text := Flat, provided := Provided} = Flattened,
+    Module = module_name(Name, Origin),
+    Own = [{Slot, Default} || {SlotKind, Slot, Default} <- Slots, SlotKind =/= class_state],
+    Written = [written(Name, Method) || Method <- Methods],
+    Taken = [{Side, Selector} || {Side, Selector, _Code, _Where} <- Written],
+    Generated = [G || G <- generated(Kind, Inherited ++ [S || {S, _} <- Own], Own),
+        not lists:member({element(1, G), element(2, G)}, Taken)],
+    All = Written ++ Generated,
+    Facts = facts(Name, Flat),
+    Definition = #{
+        superclass => Super,
+        kind => Kind,
+        module => Module,
+        slots => Own,
+        variables => [{Slot, Default} || {class_state, Slot, Default} <- Slots],
+        uses => Uses,
+        origins => maps:map(fun(_Selector, {Protocol, _Source}) -> Protocol end, Provided),
+        origin => Origin,
+        source => Text,
+        methods => provided(Provided, methods(instance, Module, All, Facts, Flat)),
+        class_methods => methods(class, Module, All, Facts, Flat)
+    },
+    Meta = #{class => Name, superclass => Super, kind => Kind, uses => Uses},
+    Functions = [{function_name(Side, Selector), Code, class_key(Name, Side), Selector}
+        || {Side, Selector, Code, _Where} <- All],
+    Beam = compiled(Module, Meta, Functions),
+    #{name => Name, module => Module, beam => Beam, definition => Definition#{beam => Beam}}.
+
+%% A provided method shows the text of its protocol, not the one that it was given here.
+provided(Provided, Methods) ->
+    maps:map(
+        fun(Selector, Method) ->
+            case Provided of
+                #{Selector := {_Protocol, Source}} -> Method#{source := Source};
+                _ -> Method
+            end
+        end,
+        Methods
+    ).
 
 line({class, _, _, _, _, _, _, {Start, _}}, Text) ->
     length(binary:split(binary:part(Text, 0, Start), <<"\n">>, [global])).
@@ -164,8 +218,15 @@ target(Module) -> named(Module).
 named(Text) -> binary_to_atom(Text).
 
 %% @doc The extensions of one file, for the owner that the file is named after.
--spec extensions([{extension, atom(), beamtalk_reading:method()}], Owner :: atom(), Text :: binary()) -> unit().
+-spec extensions([{extension, atom(), beamtalk_reading:method()}], Owner :: atom(), Text :: binary()) ->
+    {ok, unit()} | {error, beamtalk_image_errors:structured()}.
 extensions(Items, Owner, Text) ->
+    case twice([{Class, Side, Selector} || {extension, Class, {method, Selector, Side, _, _, _}} <- Items]) of
+        [] -> {ok, extension_unit(Items, Owner, Text)};
+        [{Class, _Side, Selector} | _] -> {error, defined_twice(Class, Selector)}
+    end.
+
+extension_unit(Items, Owner, Text) ->
     Module = binary_to_atom(<<"bt@extensions@", (atom_to_binary(Owner))/binary>>),
     Written = [{class_key(Class, Side), Selector, beamtalk_embedded_scopes:method(Params, Statements), Where}
         || {extension, Class, {method, Selector, Side, Params, Statements, Where}} <- Items],

@@ -66,7 +66,7 @@ extension(Text, Owner, Origin) ->
     Found = [Item || {extension, _, _} = Item <- items(Text, Origin)],
     %% A module of its own: the owner's other extensions stay in theirs.
     Part = binary_to_atom(<<(atom_to_binary(Owner))/binary, "@", (binary:encode_hex(erlang:md5(Text)))/binary>>),
-    Unit = beamtalk_embedded_compiler:extensions(Found, Part, Text),
+    Unit = compiled(beamtalk_embedded_compiler:extensions(Found, Part, Text)),
     #{module := Module, beam := Beam, extensions := Extensions} = Unit,
     edit(fun() ->
         load_code([{Module, Beam}]),
@@ -137,10 +137,13 @@ handle_cast(_Message, []) ->
 %% ---- Compiling -----------------------------------------------------------------------------------------------
 
 items(Text, Origin) ->
-    case beamtalk_reading:items(Text) of
+    case beamtalk_reading:items(Text, author(Origin)) of
         {ok, Items} -> Items;
         {error, Diagnostics} -> raise(refused(named(Origin), Diagnostics))
     end.
+
+author(stdlib) -> library;
+author(_) -> user.
 
 named({file, File}) -> filename:basename(File);
 named(_) -> <<"the text">>.
@@ -169,7 +172,7 @@ install(Items, Text, Origin) ->
     Extensions =
         case [Item || {extension, _, _} = Item <- Items] of
             [] -> [];
-            Found -> [beamtalk_embedded_compiler:extensions(Found, owner(Origin), Text)]
+            Found -> [compiled(beamtalk_embedded_compiler:extensions(Found, owner(Origin), Text))]
         end,
     install_units(Declared ++ Extensions, Origin).
 
@@ -179,10 +182,8 @@ declared(Items, Text, Origin) ->
             ({class, Name, _, _, _, _, _, _} = Class, Known) ->
                 refuse_library(Name, Origin),
                 refuse_other(class, Name),
-                case beamtalk_embedded_compiler:class(Class, Text, Origin, Known) of
-                    {ok, Unit} -> {Unit, Known#{Name => Unit}};
-                    {error, Error} -> raise(Error)
-                end;
+                Unit = class(Class, Text, Origin, Known),
+                {Unit, Known#{Name => Unit}};
             ({protocol, Name, _, _, _, _} = Protocol, Known) ->
                 refuse_library(Name, Origin),
                 refuse_other(protocol, Name),
@@ -192,6 +193,13 @@ declared(Items, Text, Origin) ->
         [Item || Item <- Items, element(1, Item) =:= class orelse element(1, Item) =:= protocol]
     ),
     Units.
+
+%% A class as its text has it. What the protocols that it uses provide is not written into it yet.
+class(Class, Text, Origin, Known) ->
+    compiled(beamtalk_embedded_compiler:class(Class, Text, Origin, Known)).
+
+compiled({ok, Unit}) -> Unit;
+compiled({error, Error}) -> raise(Error).
 
 %% What belongs to the library is the library's.
 refuse_library(_Name, stdlib) ->
@@ -390,7 +398,8 @@ spliced(Text, Start, End, Middle) ->
 
 %% Behind the last line of the class, below an empty line.
 added(Class, Text, Placed) ->
-    [End | _] = [End || {class, Name, _, _, _, _, _, {_, End}} <- items(Text, dynamic), Name =:= Class],
+    Items = items(Text, beamtalk_image_host:class_origin(Class)),
+    [End | _] = [End || {class, Name, _, _, _, _, _, {_, End}} <- Items, Name =:= Class],
     At =
         case binary:match(Text, <<"\n">>, [{scope, {End, byte_size(Text) - End}}]) of
             {Newline, 1} -> Newline + 1;
@@ -436,7 +445,4 @@ pid(Class) ->
 recompile(Class, Text) ->
     Origin = beamtalk_image_host:class_origin(Class),
     [Item | _] = [Item || {class, Name, _, _, _, _, _, _} = Item <- items(Text, Origin), Name =:= Class],
-    case beamtalk_embedded_compiler:class(Item, Text, Origin, #{}) of
-        {ok, Unit} -> install_units([Unit], Origin);
-        {error, Error} -> raise(Error)
-    end.
+    install_units([class(Item, Text, Origin, #{})], Origin).

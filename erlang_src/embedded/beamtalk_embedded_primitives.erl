@@ -210,7 +210,7 @@ primitive('Block', Selector, Args, Self) when
 ->
     {arity, Arity} = erlang:fun_info(Self, arity),
     beamtalk_live_errors:raise(arity_mismatch, 'Block', Selector,
-        io_lib:format("this block takes ~b arguments, not ~b", [Arity, length(Args)]), undefined);
+        io_lib:format("a block of ~b parameters cannot take ~b", [Arity, length(Args)]), undefined);
 primitive('Block', numArgs, [], Self) ->
     {arity, Arity} = erlang:fun_info(Self, arity),
     Arity;
@@ -344,7 +344,7 @@ printed({beamtalk_object, 'Metaclass', _, Pid}) -> <<(class_name(Pid))/binary, "
 printed({beamtalk_object, Class, _, Pid}) ->
     case beamtalk_image_names:is_class_tag(Class) of
         true -> class_name(Pid);
-        false -> <<"a ", (atom_to_binary(Class))/binary>>
+        false -> one_of(Class)
     end;
 printed({beamtalk_erlang_module, Module}) -> <<"Erlang ", (atom_to_binary(Module))/binary>>;
 printed(#{'$beamtalk_class' := 'Array', elements := Elements}) -> sequence(<<"#[">>, Elements, <<"]">>);
@@ -363,8 +363,18 @@ slots_printed(Class, Value) ->
     case {Pairs, exception_fields(Value)} of
         {[], #{kind := Kind, message := Message}} when Kind =/= nil ->
             iolist_to_binary([atom_to_binary(Class), ": ", Message]);
+        {[], _} ->
+            one_of(Class);
         _ ->
             iolist_to_binary([atom_to_binary(Class), "(", lists:join(", ", Pairs), ")"])
+    end.
+
+one_of(Class) ->
+    case atom_to_binary(Class) of
+        <<First, _/binary>> = Name when First =:= $A; First =:= $E; First =:= $I; First =:= $O; First =:= $U ->
+            <<"an ", Name/binary>>;
+        Name ->
+            <<"a ", Name/binary>>
     end.
 
 slot_names(Class) ->

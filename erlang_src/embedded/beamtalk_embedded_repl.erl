@@ -16,12 +16,13 @@
 
 -type step() :: {more | text | quit, iodata(), state()}.
 
-%% @doc Starts an image over the current directory and reads from the terminal, or from standard input.
+%% @doc Starts an image over the current directory and reads from the terminal, if the node was started with
+%% `-terminal', else from standard input.
 -spec main() -> ok.
 main() ->
     ok = logger:set_primary_config(level, warning),
     {ok, _} = beamtalk_embedded:start(#{project => "."}),
-    case init:get_argument(noinput) of
+    case init:get_argument(terminal) of
         {ok, _} -> interactive(code:ensure_loaded(shell), erlang:function_exported(shell, start_interactive, 1));
         error -> shell_until_end()
     end.
@@ -41,6 +42,7 @@ shell() ->
 
 -spec shell_until_end() -> no_return().
 shell_until_end() ->
+    _ = io:setopts([{encoding, unicode}]),
     io:put_chars(["Beamtalk ", beamtalk_image:version(), ", an embedded image. :help lists the commands.\n"]),
     ok = run(fun(Prompt) -> io:get_line(Prompt) end, fun io:put_chars/1),
     ok = beamtalk_embedded:stop(),

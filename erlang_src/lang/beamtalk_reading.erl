@@ -6,7 +6,7 @@
 %% nothing longer than an atom. Types are not read.
 -module(beamtalk_reading).
 
--export([items/1, fragment/1, input/1, indented/2]).
+-export([items/1, items/2, fragment/1, input/1, indented/2]).
 -export_type([item/0, class/0, protocol/0, method/0, statement/0, side/0, span/0]).
 
 -define(NEW_NAMES, 10_000).
@@ -34,8 +34,23 @@
 %% @doc What the text of a file declares and states, in its order. A text with a mistake is refused with all
 %% of them.
 -spec items(binary()) -> {ok, [item()]} | refusal().
-items(Source) when is_binary(Source) ->
-    read(Source, false, fun beamtalk_lang:parse/1).
+items(Source) ->
+    items(Source, user).
+
+%% @doc The same, for the library, too, which may define what others may not: only the rules of the grammar hold for it.
+-spec items(binary(), Author :: user | library) -> {ok, [item()]} | refusal().
+items(Source, library) when is_binary(Source) ->
+    read(Source, false, fun beamtalk_lang:parse/1);
+items(Source, user) when is_binary(Source) ->
+    case beamtalk_lang:parse(Source) of
+        {ok, Found} ->
+            case [Diagnostic || #{severity := error} = Diagnostic <- Found] of
+                [] -> read(Source, false, fun beamtalk_lang:parse/1);
+                Mistakes -> {error, Mistakes}
+            end;
+        Refusal ->
+            Refusal
+    end.
 
 %% @doc One method without its class.
 -spec fragment(binary()) -> {ok, method()} | refusal().
