@@ -23,6 +23,7 @@
 -spec main([atom()]) -> no_return().
 main([Mode]) ->
     ok = logger:set_primary_config(level, error),
+    ok = io:setopts(standard_io, [{encoding, unicode}]),
     try
         ok = mode(Mode),
         halt(0)

@@ -31,6 +31,7 @@ size() -> ets:info(?MODULE, size).
 -spec init(config()) -> {ok, map()}.
 init(Config) ->
     ?MODULE = ets:new(?MODULE, [ordered_set, named_table, protected]),
+    undefined = put(?MODULE, binary:compile_pattern([<<"\"">>, <<"\\">>])),
     Dir = maps:get(dir, Config, undefined),
     Entries = load(Dir),
     true = ets:insert(?MODULE, [{Seq, Entry} || #{<<"seq">> := Seq} = Entry <- Entries]),
@@ -119,7 +120,7 @@ rotate(#{dir := Dir, segments := Segments} = State) ->
             State
     end.
 
-lines(Entries) -> [[encode(Entry), $\n] || Entry <- Entries].
+lines(Entries) -> iolist_to_binary([[encode(Entry), $\n] || Entry <- Entries]).
 
 load(undefined) ->
     [];
@@ -149,15 +150,15 @@ encode(Map) when is_map(Map) ->
     [${, lists:join($,, Pairs), $}];
 encode(Text) when is_binary(Text) ->
     %% Nearly no text of a log has anything to escape.
-    case binary:match(Text, [<<"\"">>, <<"\\">>]) of
+    case binary:match(Text, get(?MODULE)) of
         nomatch -> [$", Text, $"];
         _ -> [$", binary:replace(Text, [<<"\"">>, <<"\\">>], <<"\\">>, [global, {insert_replaced, 1}]), $"]
     end;
 encode(Number) when is_integer(Number) -> integer_to_binary(Number);
 encode(Word) when is_atom(Word) -> atom_to_binary(Word).
 
-encode_key(Key) when is_atom(Key) -> encode(atom_to_binary(Key));
-encode_key(Key) -> encode(Key).
+encode_key(Key) when is_atom(Key) -> encode_key(atom_to_binary(Key));
+encode_key(Key) -> [$", Key, $"].
 
 decode(Text) ->
     {Value, <<>>} = value(Text),
