@@ -413,6 +413,8 @@ bad_input_ends_the_server_or_leaves_a_trace(_Config) ->
         end,
         Bad
     ),
+    ?assertEqual({error, no_entry}, ?LOG:find_revert_target(<<16#ff>>, <<16#c3>>)),
+    ?assertEqual(ok, ?LOG:mark_flushed([-1, 1 bsl 70, none])),
     ?assertEqual({Server, 1}, {whereis(?LOG), ?LOG:size()}),
     ?assertEqual({ok, 1}, ?LOG:append(Good#{unknown_key => self()})),
     ?assertEqual(2, length(beamtalk_image_log_reader:lines(log_file(<<"w">>)))),
