@@ -312,8 +312,8 @@ send_of_an_unknown_name_is_found_once_an_atom_spells_it(_Config) ->
     ?assertEqual([], beamtalk_xref:callers_of_native_module(binary_to_existing_atom(Module))).
 
 missing_callback_is_its_default_and_a_deeper_one_is_an_error(_Config) ->
-    %% The fake host has no `diff', so the default counts.
-    ?assertEqual(undefined, beamtalk_image_host:diff(<<"a">>, <<"b">>)),
+    %% The fake host has no `class_source', so the default counts.
+    ?assertEqual(undefined, beamtalk_image_host:class_source('C')),
     ?assertEqual(#{'$beamtalk_class' => 'Set', elements => [a, b]}, beamtalk_image_host:make_set([b, a, b])),
     ok = beamtalk_image_fake_host:script(home_dir, fun([]) -> beamtalk_image_nobody:home() end),
     ?assertError(undef, beamtalk_image_host:home_dir()),
