@@ -1,10 +1,10 @@
-%% @doc The benchmark of the ChangeLog: appends and opening, at both levels of durability, one and two writers and in
-%% memory, beside the shape of the original (bench_original_log), which syncs nothing.
+%% @doc The benchmark of the ChangeLog: appends and opening, at both levels of durability, one and two writers
+%% and in memory, beside the shape of the original (bench_original_log), which syncs nothing.
 %%
-%% `bench/changelog.sh full' measures and writes `docs/figures/changelog-OTP.csv', one line a round, and the table made
-%% from it; `quick' runs everything once at a small size and writes nothing; `render' makes the table again, `check' fails
-%% if it is not what the raw rounds make. Every single append is timed; a round gives the median and the 99th percentile
-%% of its appends, the table the median of the rounds.
+%% `bench/changelog.sh full' measures and writes `docs/figures/changelog-OTP.csv', one line a round, and the
+%% table made from it; `quick' runs everything once at a small size and writes nothing; `render' makes the
+%% table again, `check' fails if it is not what the raw rounds make. Every single append is timed; a round
+%% gives the median and the 99th percentile of its appends, the table the median of the rounds.
 -module(beamtalk_changelog_bench).
 
 -export([main/1]).
@@ -23,6 +23,7 @@
 -spec main([atom()]) -> no_return().
 main([Mode]) ->
     ok = logger:set_primary_config(level, error),
+    ok = io:setopts(standard_io, [{encoding, unicode}]),
     try
         ok = mode(Mode),
         halt(0)
@@ -73,9 +74,12 @@ run(Scale, Rounds) ->
         Profile -> throw(io_lib:format("a ~p build is not measured; build a release", [Profile]))
     end,
     ok = beamtalk_image_host:set_module(?MODULE),
-    Head = io_lib:format("# otp: ~s~n# schedulers: ~b~n# rounds: ~b~n# load before: ~ts~nrow,round,median,p99~n", [
-        erlang:system_info(otp_release), erlang:system_info(schedulers_online), Rounds, load_average()
-    ]),
+    Head = [
+        io_lib:format("# otp: ~s~n# schedulers: ~b~n# rounds: ~b~n# load before: ~ts~n", [
+            erlang:system_info(otp_release), erlang:system_info(schedulers_online), Rounds, load_average()
+        ]),
+        "row,round,median,p99\n"
+    ],
     Lines = [measured(Row, Round, Scale) || Round <- lists:seq(1, Rounds), Row <- rows()],
     iolist_to_binary([Head, Lines]).
 
@@ -159,14 +163,16 @@ timed(Append, Count) ->
         lists:seq(1, Count)
     ).
 
-%% A log of a thousand entries, opened again and again; with orphan checks each names a file, a span and a body.
+%% A log of a thousand entries, opened again and again; with orphan checks each names a file, a span and a
+%% body.
 openings(Store, How, Scale) ->
     File = filename:join(home_dir(), "counter.bt"),
     ok = file:write_file(File, text()),
     More =
         case How of
             plain -> #{};
-            orphans -> #{source_file => list_to_binary(File), span => #{start => 0, 'end' => byte_size(text())}}
+            orphans ->
+                #{source_file => list_to_binary(File), span => #{start => 0, 'end' => byte_size(text())}}
         end,
     start(Store, durable, os),
     Append = appender(Store),
@@ -177,7 +183,7 @@ openings(Store, How, Scale) ->
             Start = erlang:monotonic_time(nanosecond),
             start(Store, durable, os),
             Time = erlang:monotonic_time(nanosecond) - Start,
-            1_000 = size(Store),
+            1_000 = held(Store),
             stop(Store),
             Time
         end
@@ -199,8 +205,8 @@ text() -> binary:copy(<<"text">>, 75).
 appender(product) -> fun ?LOG:append/1;
 appender(original) -> fun ?ORIGINAL:append/1.
 
-size(product) -> ?LOG:size();
-size(original) -> ?ORIGINAL:size().
+held(product) -> ?LOG:size();
+held(original) -> ?ORIGINAL:size().
 
 start(product, Where, Level) ->
     ok = application:set_env(beamtalk_image, changelog_durability, Level),
@@ -240,8 +246,11 @@ parallel(Funs) ->
 table(Raw) ->
     Lines = binary:split(Raw, <<"\n">>, [global, trim]),
     Notes = [Note || <<"# ", Note/binary>> <- Lines],
-    Rows = [binary:split(Line, <<",">>, [global]) || Line <- Lines, not lists:prefix("#", binary_to_list(Line))],
-    Figures = maps:from_list([{Id, figures(Id, tl(Rows))} || [Id | _] <- tl(Rows)]),
+    [_Heading | Rows] = [
+        binary:split(Line, <<",">>, [global])
+        || <<First, _/binary>> = Line <- Lines, First =/= $#
+    ],
+    Figures = maps:from_list([{Id, figures(Id, Rows)} || [Id | _] <- Rows]),
     Made = [
         line(What, maps:get(Product, Figures), maps:get(Original, Figures, none))
      || {What, Product, Original} <- shown()
@@ -255,7 +264,11 @@ table(Raw) ->
 shown() ->
     Bodies = "append, two bodies of 300 bytes, ",
     [
-        {[Bodies, Says, ", ", Level, ", ", Count], id([product, append, Where, Level, N]), id([original, append, Where, Level, N])}
+        {
+            [Bodies, Says, ", ", Level, ", ", Count],
+            id([product, append, Where, Level, N]),
+            id([original, append, Where, Level, N])
+        }
         || {Where, Says} <- [{below, "before the bound"}, {past, "past the bound"}, {memory, "in memory"}],
             Level <- case Where of memory -> ["os"]; _ -> ["os", "fsync"] end,
             {N, Count} <- [{1, "one writer"}, {2, "two writers"}]

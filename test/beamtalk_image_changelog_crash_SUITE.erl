@@ -1,8 +1,9 @@
-%% What the ChangeLog owes to a node that is killed, to a second node, and to a disk that is full or may not be written.
+%% What the ChangeLog owes to a node that is killed, to a second node, and to a disk that is full or may not
+%% be written.
 %%
-%% The writers are nodes of their own and die by SIGKILL at a named point of the write path. How often at each point is
-%% `CHANGELOG_KILLS' in the environment, three unless it says otherwise; the core's own kill test does twenty each
-%% whenever it runs (native/image/tests/changelog_kill.rs).
+%% The writers are nodes of their own and die by SIGKILL at a named point of the write path. How often at each
+%% point is `CHANGELOG_KILLS' in the environment, three unless it says otherwise; the core's own kill test
+%% does twenty each whenever it runs (native/image/tests/changelog_kill.rs).
 -module(beamtalk_image_changelog_crash_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -62,8 +63,8 @@ init([Id]) ->
 
 %% ---- Kills ------------------------------------------------------------------------------------------------
 
-%% Every point of the write path, the same folder again and again for each: nothing acknowledged is lost, nothing is
-%% there twice or in part, every reference resolves to its own bytes, a mark stays.
+%% Every point of the write path, the same folder again and again for each: nothing acknowledged is lost,
+%% nothing is there twice or in part, every reference resolves to its own bytes, a mark stays.
 killed_writer_loses_or_halves_an_entry(Config) ->
     Kills = list_to_integer(os:getenv("CHANGELOG_KILLS", "3")),
     Home = proplists:get_value(home, Config),
@@ -74,8 +75,8 @@ killed_writer_loses_or_halves_an_entry(Config) ->
     ]),
     ?assertEqual([], [Point || {Point, Count} <- Counts, Count =/= Kills]).
 
-%% Before the body, in it, between body and line, in the line, after it; every step of a rotation, of a rewrite and of
-%% clearing.
+%% Before the body, in it, between body and line, in the line, after it; every step of a rotation, of a
+%% rewrite and of clearing.
 points() ->
     ["before_body", "inside_body", "between_body_and_line", "inside_line", "after_line", "rotation_planned",
         "rotation_segment", "rotation_bodies", "inside_rewrite", "before_rename", "after_rename",
@@ -87,7 +88,8 @@ kills(Point, Kills, Home) ->
     lists:foldl(
         fun(Round, Known) ->
             At = Point ++ ":" ++ integer_to_list(count(Point, Round)),
-            Port = beamtalk_image_log_writer:start(Point, #{home => Home, words => Words, point => At, env => ?ROTATION}),
+            Port = beamtalk_image_log_writer:start(Point,
+                #{home => Home, words => Words, point => At, env => ?ROTATION}),
             {Status, Output} = ended(Port, []),
             %% 128 and the signal's number.
             ?assertEqual({At, 137, <<>>}, {At, Status, Output}),
@@ -101,7 +103,8 @@ kills(Point, Kills, Home) ->
 %% The first rounds already reach a rotation; marks and rewrites come sooner.
 count("before_marks", Round) -> 1 + Round rem 2;
 count(Point, Round) ->
-    case lists:member(Point, ["before_body", "inside_body", "between_body_and_line", "inside_line", "after_line"]) of
+    EveryAppend = ["before_body", "inside_body", "between_body_and_line", "inside_line", "after_line"],
+    case lists:member(Point, EveryAppend) of
         true -> 1 + Round * 7 rem 23;
         false -> 1 + Round rem 4
     end.
@@ -112,8 +115,8 @@ ended(Port, Output) ->
         {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Output)}
     end.
 
-%% `Known' is how many words earlier rounds left, and what was found to be there after them. Answers the same for the
-%% next round.
+%% `Known' is how many words earlier rounds left, and what was found to be there after them. Answers the same
+%% for the next round.
 after_a_kill(At, Words, {Read, Known}) ->
     New = lists:nthtail(Read, Words),
     ?assertMatch({At, [ready | _]}, {At, New ++ [ready || New =:= [], startup_point(At)]}),
@@ -147,7 +150,8 @@ cleared_below([_ | Words], Next, Below) -> cleared_below(Words, Next, Below).
 %% The live log through the store, each entry with both bodies; a second opening finds nothing to mend.
 live(At) ->
     Texts = open(<<"w">>, ?ROTATION),
-    ?assertEqual({At, []}, {At, [Text || Text <- warnings(Texts), binary:match(Text, <<"mended">>) =:= nomatch]}),
+    ?assertEqual({At, []}, {At, [Text || Text <- warnings(Texts),
+        binary:match(Text, <<"mended">>) =:= nomatch]}),
     Live = maps:from_list([
         begin
             {ok, New} = ?LOG:read_source_body(Entry),
@@ -189,8 +193,8 @@ told(New, Old) ->
 
 %% ---- Two nodes --------------------------------------------------------------------------------------------
 
-%% The second one gets an error that names the first, touches nothing, and its supervisor hands the reason on; once the
-%% first is gone, even killed, the folder opens.
+%% The second one gets an error that names the first, touches nothing, and its supervisor hands the reason on;
+%% once the first is gone, even killed, the folder opens.
 second_node_writes_into_an_open_folder(Config) ->
     process_flag(trap_exit, true),
     Home = proplists:get_value(home, Config),
@@ -231,21 +235,24 @@ picture(Dir) ->
 
 %% ---- Full and read-only disks -----------------------------------------------------------------------------
 
-%% F4, and a removal on such a disk: it takes effect, warns, and the next append after room came back is whole.
+%% F4, and a removal on such a disk: it takes effect, warns, and the next append after room came back is
+%% whole.
 full_disk_breaks_the_log_or_the_change(Config) ->
     Home = proplists:get_value(home, Config),
     ok = mount(Home, "size=1m"),
     _ = open(<<"w">>),
     Body = fun(N) -> binary:copy(<<"text ", (integer_to_binary(N))/binary, " ">>, 2_000) end,
     {Bodies, Error} = until_full(0, fun(N) -> #{source => Body(N)} end),
-    ?assertMatch({beamtalk_error, changelog_write_error, 'ChangeLog', 'append:', _, _, #{reason := {_, _, enospc}}}, Error),
+    ?assertMatch({beamtalk_error, changelog_write_error, 'ChangeLog', 'append:', _, _,
+        #{reason := {_, _, enospc}}}, Error),
     ?assert(Bodies > 5),
     ?assertEqual(lists:seq(0, Bodies - 1), seqs()),
     %% Then until not even a line fits; nothing of the tries that failed shows.
     Filler = filename:join(Home, "filler"),
     ok = fill(Filler),
     {Kept, _} = until_full(Bodies, fun(_) -> #{source => undefined} end),
-    [{error, _} = ?LOG:append(entry(N, #{source => undefined, prev_source => undefined})) || N <- lists:seq(1, 20)],
+    [{error, _} = ?LOG:append(entry(N, #{source => undefined, prev_source => undefined}))
+        || N <- lists:seq(1, 20)],
     ?assertEqual(lists:seq(0, Kept - 1), seqs()),
     ?assertEqual(Kept, length(beamtalk_image_log_reader:lines(log_file(<<"w">>)))),
     ?assertEqual(Bodies, length(filelib:wildcard("*", filename:join(dir(<<"w">>), "sources")))),
@@ -253,7 +260,8 @@ full_disk_breaks_the_log_or_the_change(Config) ->
     ?assertEqual(Kept, length(?LOG:active_entries())),
     removal_stands_without_a_log(),
     ok = file:delete(Filler),
-    [ok = file:delete(filename:join([dir(<<"w">>), "sources", io_lib:format("~6..0b-source.bt", [N])])) || N <- [0, 1, 2]],
+    [ok = file:delete(filename:join([dir(<<"w">>), "sources", io_lib:format("~6..0b-source.bt", [N])]))
+        || N <- [0, 1, 2]],
     ?assertEqual({ok, Kept}, ?LOG:append(entry(Kept, #{prev_source => undefined}))),
     ok = ?LOG:mark_flushed([0]),
     ok = close(),
@@ -261,7 +269,8 @@ full_disk_breaks_the_log_or_the_change(Config) ->
     ?assertEqual(lists:seq(0, Kept), seqs()),
     ?assertEqual(
         [{error, enoent} || _ <- [0, 1, 2]] ++ [{ok, Body(N)} || N <- lists:seq(3, Bodies - 1)] ++
-            [{error, no_source} || _ <- lists:seq(Bodies, Kept - 1)] ++ [{ok, <<"new ", (integer_to_binary(Kept))/binary>>}],
+            [{error, no_source} || _ <- lists:seq(Bodies, Kept - 1)] ++
+                [{ok, <<"new ", (integer_to_binary(Kept))/binary>>}],
         [?LOG:read_source_body(Entry) || Entry <- ?LOG:entries()]
     ),
     ok = close().
@@ -323,7 +332,8 @@ full_disk_stops_a_rotation_half_way(Config) ->
     ?assertEqual(lists:seq(0, 5), [Seq || #{seq := Seq} <- Segment]),
     ?assertEqual([Text || _ <- Segment], [maps:get(Ref, Bodies) || #{source_ref := Ref} <- Segment]).
 
-%% What can be read is read; each write is refused with its reason, and goes through once the disk may be written.
+%% What can be read is read; each write is refused with its reason, and goes through once the disk may be
+%% written.
 read_only_folder_is_no_reason_not_to_start(Config) ->
     Home = proplists:get_value(home, Config),
     ok = mount(Home, "size=4m"),
@@ -334,7 +344,8 @@ read_only_folder_is_no_reason_not_to_start(Config) ->
     ok = remount(Home, "ro"),
     ?assertMatch([_ | _], warnings(open(<<"w">>))),
     ?assertEqual([0, 1, 2], seqs()),
-    ?assertEqual([{ok, <<"new ", N>>} || N <- "012"], [?LOG:read_source_body(Entry) || Entry <- ?LOG:entries()]),
+    ?assertEqual([{ok, <<"new ", N>>} || N <- "012"], [?LOG:read_source_body(Entry)
+        || Entry <- ?LOG:entries()]),
     ?assertMatch({error, {beamtalk_error, changelog_write_error, _, _, _, _, #{reason := {_, _, erofs}}}},
         ?LOG:append(entry(3))),
     ?assertMatch({error, _}, ?LOG:mark_flushed([1])),

@@ -43,7 +43,8 @@ init_per_testcase(_Case, Config) ->
 end_per_testcase(_Case, Config) ->
     ok = beamtalk_embedded:stop(),
     true = os:putenv("HOME", proplists:get_value(home, Config)),
-    #{extensions := #{entries := 0}, xref := #{methods := 0}, protocols := #{users := 0}} = beamtalk_image:info(),
+    #{extensions := #{entries := 0}, xref := #{methods := 0},
+        protocols := #{users := 0}} = beamtalk_image:info(),
     ok.
 
 %% A1
@@ -80,7 +81,8 @@ absent_is_an_outcome_of_its_own(_Config) ->
     ),
     {selector_not_found, _, WithSenders} = failure(fun() -> remove(counter(), vanished) end),
     ?assertMatch({_, _}, binary:match(WithSenders, <<"1 sender">>)),
-    ?assertEqual(Before, {beamtalk_workspace_changelog:size(), beamtalk_xref:defined_selectors('Counter', false)}).
+    ?assertEqual(Before, {beamtalk_workspace_changelog:size(),
+        beamtalk_xref:defined_selectors('Counter', false)}).
 
 %% E2
 removal_exposes_what_is_inherited(_Config) ->
@@ -213,7 +215,8 @@ eight_removers_leave_one_entry_a_removal(_Config) ->
         Test ! {outcomes, Outcomes}
     end) || _ <- lists:seq(1, 8)],
     All = lists:append([receive {outcomes, Outcomes} -> Outcomes end || _ <- Workers]),
-    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Workers],
+    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
+        || {Pid, Ref} <- Workers],
     Removed = [Layer || {removed, Layer, _} <- All],
     ?assertEqual(length(All), length(Removed) + length([absent || absent <- All])),
     ?assertEqual(40, length([extension || extension <- Removed])),
@@ -222,8 +225,8 @@ eight_removers_leave_one_entry_a_removal(_Config) ->
     ?assertEqual([], beamtalk_xref:defined_selectors('Busy', false)),
     ?assertEqual([], beamtalk_extensions:list('Busy')).
 
-%% The same while others register extensions, redefine the class and patch it. Afterwards whatever is left is removed,
-%% too: nothing remains in any index, and the log has one entry for each removal that was answered.
+%% The same while others register extensions, redefine the class and patch it. Afterwards whatever is left is
+%% removed, too: nothing remains in any index, and the log has one entry for each removal that was answered.
 removal_meets_registrations_and_redefinitions(_Config) ->
     Selectors = [list_to_atom("r" ++ integer_to_list(N)) || N <- lists:seq(1, 12)],
     Define = fun() ->
@@ -234,13 +237,17 @@ removal_meets_registrations_and_redefinitions(_Config) ->
     end,
     Define(),
     Keys = [{'Busy', instance}, {'Busy class', class}],
-    Remove = fun() -> [beamtalk_remove_selector:remove('Busy', S, Side) || S <- Selectors, {_, Side} <- Keys] end,
+    Remove = fun() ->
+        [beamtalk_remove_selector:remove('Busy', S, Side) || S <- Selectors, {_, Side} <- Keys]
+    end,
     Extend = fun(Owner) ->
-        [ok = beamtalk_embedded:extend(Key, S, fun([], _) -> Owner end, Owner, <<"x => 1">>) || S <- Selectors, {Key, _} <- Keys]
+        [ok = beamtalk_embedded:extend(Key, S, fun([], _) -> Owner end, Owner, <<"x => 1">>)
+            || S <- Selectors, {Key, _} <- Keys]
     end,
     Patch = fun() ->
         {_, _, _, Pid} = beamtalk_embedded:class('Busy'),
-        [ok = beamtalk_embedded_class:put_method(Pid, instance, S, fun([], _) -> S end, <<"x => 2">>) || S <- Selectors]
+        [ok = beamtalk_embedded_class:put_method(Pid, instance, S, fun([], _) -> S end, <<"x => 2">>)
+            || S <- Selectors]
     end,
     Rounds = fun(Count, Work) -> lists:append([Work() || _ <- lists:seq(1, Count)]) end,
     Nothing = fun(Work) -> fun() -> _ = Work(), [] end end,
@@ -257,17 +264,19 @@ removal_meets_registrations_and_redefinitions(_Config) ->
     %% The live log holds a thousand at most; numbers count every entry there was.
     [Last | _] = lists:reverse(beamtalk_workspace_changelog:entries()),
     ?assertEqual(length(Removed), beamtalk_workspace_changelog:entry_seq(Last) + 1),
-    ?assertEqual({[], []}, {beamtalk_xref:defined_selectors('Busy', false), beamtalk_xref:defined_selectors('Busy', true)}),
+    ?assertEqual({[], []}, {beamtalk_xref:defined_selectors('Busy', false),
+        beamtalk_xref:defined_selectors('Busy', true)}),
     ?assertEqual([], [S || S <- Selectors, beamtalk_xref:implementors_of(S) =/= []]),
     ?assertEqual([], [Key || {Key, _} <- Keys, beamtalk_extensions:list(Key) =/= []]),
     ?assertEqual([], lists:append([beamtalk_extensions:extensions_by(Owner) || Owner <- [pkg_a, pkg_b]])),
-    ?assertEqual([], [Key || {Key, _, _} <- beamtalk_extensions:conflicts(), Key =:= 'Busy' orelse Key =:= 'Busy class']).
+    ?assertEqual([], [Key || {Key, _, _} <- beamtalk_extensions:conflicts(),
+        Key =:= 'Busy' orelse Key =:= 'Busy class']).
 
 is_removed({removed, Layer, #{flushable := _}}) -> Layer =:= local orelse Layer =:= extension;
 is_removed(_) -> false.
 
-%% The rows of ADR 0112: where the class lives decides file, span, flushability and reason; what is on disk goes before
-%% what runs.
+%% The rows of ADR 0112: where the class lives decides file, span, flushability and reason; what is on disk
+%% goes before what runs.
 entry_says_what_a_flush_needs(Config) ->
     File = iolist_to_binary(filename:join(proplists:get_value(folder, Config), "counter.bt")),
     ok = file:write_file(File, <<"Actor subclass: Counter\n  greet => 7\n">>),
@@ -279,8 +288,12 @@ entry_says_what_a_flush_needs(Config) ->
     lists:foreach(
         fun({Origin, Scope, Spans, Expected}) ->
             {ok, _} = define_counter(),
-            with_host(#{class_origin => fun(_) -> Origin end, file_scope => fun(_) -> Scope end, method_span => Spans},
-                fun() -> {removed, local, _} = beamtalk_remove_selector:remove('Counter', greet, instance) end),
+            Host = #{
+                class_origin => fun(_) -> Origin end, file_scope => fun(_) -> Scope end, method_span => Spans
+            },
+            with_host(Host, fun() ->
+                {removed, local, _} = beamtalk_remove_selector:remove('Counter', greet, instance)
+            end),
             ?assertEqual({Origin, Expected}, {Origin, newest()})
         end,
         [
@@ -307,11 +320,16 @@ extension_is_attributed_to_the_extended_class(Config) ->
     lists:foreach(
         fun({Known, Scope, Expected}) ->
             ok = beamtalk_embedded:extend('Counter', shout, fun([], _) -> 1 end, pkg, <<"shout => 1">>),
-            with_host(
-                #{class_origin => fun(_) -> stdlib end, extension_file => fun([pkg, 'Counter', shout]) -> Known end,
-                    file_scope => fun(_) -> Scope end, method_span => Located},
-                fun() -> {removed, extension, #{owner := pkg}} = beamtalk_remove_selector:remove('Counter', shout, instance) end
-            ),
+            Host = #{
+                class_origin => fun(_) -> stdlib end,
+                extension_file => fun([pkg, 'Counter', shout]) -> Known end,
+                file_scope => fun(_) -> Scope end,
+                method_span => Located
+            },
+            with_host(Host, fun() ->
+                {removed, extension, #{owner := pkg}} =
+                    beamtalk_remove_selector:remove('Counter', shout, instance)
+            end),
             ?assertEqual(Expected, newest())
         end,
         [
@@ -333,9 +351,11 @@ author_is_lost(Config) ->
     ?assertEqual([agent, human, human],
         [beamtalk_workspace_changelog:entry_author_kind(E) || E <- beamtalk_workspace_changelog:entries()]),
     Lines = beamtalk_image_log_reader:lines(
-        filename:join(beamtalk_workspace_changelog:changes_dir(proplists:get_value(workspace, Config)), "changes.jsonl")),
+        filename:join(beamtalk_workspace_changelog:changes_dir(proplists:get_value(workspace, Config)),
+            "changes.jsonl")),
     ?assertEqual([<<"helper">>, <<"helper">>, <<"repl">>],
-        [Author || Line <- Lines, {ok, #{<<"author">> := Author}} <- [beamtalk_image_log_reader:decode(Line)]]).
+        [Author || Line <- Lines,
+            {ok, #{<<"author">> := Author}} <- [beamtalk_image_log_reader:decode(Line)]]).
 
 %% Flushable, reason, file, span and earlier text of the entry that was written last.
 newest() ->
@@ -361,15 +381,16 @@ with_host(Answers, Fun) ->
         ok = beamtalk_image_other_host:forget()
     end.
 
-%% The snapshot is taken before the class is torn down, so its text can be brought back; where the class lived decides
-%% whether a flush may delete it.
+%% The snapshot is taken before the class is torn down, so its text can be brought back; where the class lived
+%% decides whether a flush may delete it.
 removed_class_leaves_no_text_to_bring_it_back(Config) ->
     Source = <<"Object subclass: Lamp\n  on => true\n">>,
     Own = iolist_to_binary(filename:join(proplists:get_value(folder, Config), "lamp.bt")),
     ok = file:write_file(Own, Source),
     Define = fun(Origin) ->
         {ok, _} = beamtalk_embedded:define_class('Lamp', #{
-            superclass => 'Object', origin => Origin, source => Source, methods => #{on => fun([], _) -> true end}
+            superclass => 'Object', origin => Origin, source => Source,
+                methods => #{on => fun([], _) -> true end}
         })
     end,
     lists:foreach(
@@ -387,7 +408,8 @@ removed_class_leaves_no_text_to_bring_it_back(Config) ->
                 beamtalk_workspace_changelog:entry_not_flushable_reason(Entry),
                 beamtalk_workspace_changelog:entry_source_file(Entry)
             }),
-            ?assertEqual({[], []}, {beamtalk_extensions:list('Lamp'), beamtalk_xref:defined_selectors('Lamp', false)})
+            ?assertEqual({[], []}, {beamtalk_extensions:list('Lamp'),
+                beamtalk_xref:defined_selectors('Lamp', false)})
         end,
         [
             {dynamic, false, <<"dynamic">>, undefined},
@@ -408,7 +430,7 @@ removed_class_does_not_come_back_with_its_extensions(_Config) ->
     ?assertMatch({does_not_understand, _, _}, failure(fun() -> send(spawned(), shout) end)),
     ?assertEqual([], beamtalk_xref:implementors_of(shout)).
 
-%% ---- Helpers ------------------------------------------------------------------------------------------------
+%% ---- Helpers ----------------------------------------------------------------------------------------------
 
 define_counter() ->
     beamtalk_embedded:define_class('Counter', #{

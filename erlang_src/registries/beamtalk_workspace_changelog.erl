@@ -1,15 +1,16 @@
 %% @doc The ChangeLog: the durable record of live changes, what differs from disk, and how to undo it.
 %%
-%% The log lives in the NIF and on disk; `docs/changelog-format.md' is its format. The server process holds no data:
-%% its registered name is what the host looks for, and its orderly end ends the workspace run. A crash of the process
-%% leaves the run open: reads and writes go on, and the next start continues the same epoch. Writes run in the caller
-%% on a dirty scheduler, one at a time; readers see one whole state and never wait for a writer.
+%% The log lives in the NIF and on disk; `docs/changelog-format.md' is its format. The server process holds no
+%% data: its registered name is what the host looks for, and its orderly end ends the workspace run. A crash
+%% of the process leaves the run open: reads and writes go on, and the next start continues the same epoch.
+%% Writes run in the caller on a dirty scheduler, one at a time; readers see one whole state and never wait
+%% for a writer.
 %%
-%% Settings are environment keys of the application `beamtalk_image', read on start: `changelog_bound' (entries kept,
-%% 1000), `changelog_slack' (how far below the bound a rotation goes, 100) and `changelog_durability' (`os', the default,
-%% or `fsync'). A value that is none is refused by key. `changelog_fail_point' is for crash tests: the name of a point in
-%% the writer, a colon and a count, at which the node ends as if killed; a pipe's path behind another colon makes the
-%% writer wait for that pipe instead.
+%% Settings are environment keys of the application `beamtalk_image', read on start: `changelog_bound'
+%% (entries kept, 1000), `changelog_slack' (how far below the bound a rotation goes, 100) and
+%% `changelog_durability' (`os', the default, or `fsync'). A value that is none is refused by key.
+%% `changelog_fail_point' is for crash tests: the name of a point in the writer, a colon and a count, at which
+%% the node ends as if killed; a pipe's path behind another colon makes the writer wait for that pipe instead.
 -module(beamtalk_workspace_changelog).
 -behaviour(gen_server).
 
@@ -120,16 +121,16 @@
 
 -define(DOMAIN, #{domain => [beamtalk, runtime]}).
 
-%% ---- The process ---------------------------------------------------------------------------------------------
+%% ---- The process ------------------------------------------------------------------------------------------
 
 %% @doc Starts the server and opens the log of the workspace `workspace_id', or one in memory without it.
 %%
-%% A folder that another node has open is refused with `{error, {locked, Text}}', and the text names the other one's
-%% process and host; nothing was read or written. A supervisor that starts this among its children therefore does not
-%% start, and hands the reason on; one that restarts it gives up after as many attempts as it allows. The other node must
-%% end first, since two writers would destroy the log. A folder that cannot be written is no error: what can be read is
-%% read, a warning says what failed, and each write tries again. `{error, {bad_setting, Key, Value}}' names a setting that
-%% is none.
+%% A folder that another node has open is refused with `{error, {locked, Text}}', and the text names the other
+%% one's process and host; nothing was read or written. A supervisor that starts this among its children
+%% therefore does not start, and hands the reason on; one that restarts it gives up after as many attempts as
+%% it allows. The other node must end first, since two writers would destroy the log. A folder that cannot be
+%% written is no error: what can be read is read, a warning says what failed, and each write tries again.
+%% `{error, {bad_setting, Key, Value}}' names a setting that is none.
 -spec start_link(Config :: #{workspace_id => binary() | undefined, _ => _}) -> {ok, pid()} | {error, term()}.
 start_link(Config) when is_map(Config) ->
     case gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []) of
@@ -219,7 +220,8 @@ terminate(_Crash, []) ->
 
 %% What the store did or found comes back as values and is told once.
 log_event({unknown, _Seq, Field, Value}) ->
-    ?LOG_WARNING("ChangeLog: the word ~ts of the field ~ts is unknown; the line is kept as it is", [Value, Field],
+    ?LOG_WARNING("ChangeLog: the word ~ts of the field ~ts is unknown; the line is kept as it is",
+        [Value, Field],
         ?DOMAIN#{field => binary_to_existing_atom(Field), value => Value});
 log_event({skipped, Line, Offset, Length, Why}) ->
     ?LOG_WARNING("ChangeLog: line ~b (~b bytes at ~b) is no entry and is kept as it is: ~ts",
@@ -227,7 +229,8 @@ log_event({skipped, Line, Offset, Length, Why}) ->
 log_event({repair, What}) ->
     ?LOG_WARNING("ChangeLog: mended: ~ts", [What], ?DOMAIN);
 log_event({unreadable, Reason}) ->
-    ?LOG_WARNING("ChangeLog: the log cannot be read and counts as empty; it is not overwritten: ~tp", [Reason],
+    ?LOG_WARNING("ChangeLog: the log cannot be read and counts as empty; it is not overwritten: ~tp",
+        [Reason],
         ?DOMAIN#{reason => Reason});
 log_event({problem, Reason}) ->
     ?LOG_WARNING("ChangeLog: ~tp; the next write tries again", [Reason], ?DOMAIN#{reason => Reason});
@@ -240,11 +243,11 @@ log_event({rotation_failed, Reason}) ->
     ?LOG_ERROR("ChangeLog: the oldest entries could not be archived, the log goes on growing: ~tp", [Reason],
         ?DOMAIN#{reason => Reason}).
 
-%% ---- Writing -------------------------------------------------------------------------------------------------
+%% ---- Writing ----------------------------------------------------------------------------------------------
 
-%% @doc Records a change and answers its number. Bodies are on disk before the line that names them, and the entry is
-%% visible when this returns. A failure answers a structured error of kind `changelog_write_error'; no number is used
-%% and nothing becomes visible. Without a running log it exits with `{noproc, _}'.
+%% @doc Records a change and answers its number. Bodies are on disk before the line that names them, and the
+%% entry is visible when this returns. A failure answers a structured error of kind `changelog_write_error';
+%% no number is used and nothing becomes visible. Without a running log it exits with `{noproc, _}'.
 -spec append(append_input()) -> {ok, non_neg_integer()} | {error, beamtalk_image_errors:structured()}.
 append(Input) when is_map(Input) ->
     case ?READ(beamtalk_image_nif:changelog_append(with_texts(Input)), closed) of
@@ -254,7 +257,8 @@ append(Input) when is_map(Input) ->
         {error, Reason} ->
             {error, write_error(Reason, <<"check that the workspace folder can be written and has room">>)};
         {bad_entry, _, Key, Value} ->
-            {error, write_error({bad_field, Key, Value}, <<"hand in every mandatory field, and names as UTF-8">>)};
+            {error, write_error({bad_field, Key, Value},
+                <<"hand in every mandatory field, and names as UTF-8">>)};
         closed ->
             exit({noproc, {?MODULE, append, [Input]}})
     end.
@@ -284,8 +288,8 @@ write_error(Reason, Hint) ->
         #{reason => Reason}
     ).
 
-%% @doc Sets the flag of those entries that are there and ignores other numbers. The rewritten log is on disk before
-%% readers see the change; on failure nothing changes.
+%% @doc Sets the flag of those entries that are there and ignores other numbers. The rewritten log is on disk
+%% before readers see the change; on failure nothing changes.
 -spec mark_flushed(Seqs :: [non_neg_integer()]) -> ok | {error, term()}.
 mark_flushed([]) ->
     ok;
@@ -296,8 +300,8 @@ mark_flushed(Seqs) when is_list(Seqs) ->
         closed -> exit({noproc, {?MODULE, mark_flushed, [Seqs]}})
     end.
 
-%% @doc Empties the log in memory and on disk. Body files and archives stay, numbering and epoch go on. A disk that
-%% refuses leaves everything as it was and answers the reason.
+%% @doc Empties the log in memory and on disk. Body files and archives stay, numbering and epoch go on. A disk
+%% that refuses leaves everything as it was and answers the reason.
 -spec clear() -> ok | {error, term()}.
 clear() ->
     case ?READ(beamtalk_image_nif:changelog_clear(), closed) of
@@ -306,7 +310,7 @@ clear() ->
         closed -> exit({noproc, {?MODULE, clear, []}})
     end.
 
-%% ---- Reading -------------------------------------------------------------------------------------------------
+%% ---- Reading ----------------------------------------------------------------------------------------------
 
 %% @doc All entries by rising number.
 -spec entries() -> [entry()].
@@ -385,7 +389,8 @@ entry_source_ref(#change{source_ref = Ref}) -> Ref.
 -spec entry_prev_source_ref(entry()) -> binary() | undefined.
 entry_prev_source_ref(#change{prev_source_ref = Ref}) -> Ref.
 
-%% @doc For a removal: the layer it took the method from, `<<"extension">>' or `<<"local">>', if it was recorded.
+%% @doc For a removal: the layer it took the method from, `<<"extension">>' or `<<"local">>', if it was
+%% recorded.
 -spec entry_layer(entry()) -> binary() | undefined.
 entry_layer(#change{layer = Layer}) -> Layer.
 
@@ -418,15 +423,16 @@ entry_from_json(Line) when is_binary(Line) ->
             error({not_an_entry, Why})
     end.
 
-%% ---- Reverting -----------------------------------------------------------------------------------------------
+%% ---- Reverting --------------------------------------------------------------------------------------------
 
 %% @doc As {@link find_revert_target/3} on whichever side the newest entry is.
 -spec find_revert_target(Class :: binary(), Selector :: atom() | binary()) -> revert_target().
 find_revert_target(Class, Selector) ->
     find_revert_target(Class, Selector, undefined).
 
-%% @doc What reverting the newest active entry of a class and selector means. `remove' is answered only where the method
-%% provably did not exist before. The selector `new-class' stands for the changes of the whole class.
+%% @doc What reverting the newest active entry of a class and selector means. `remove' is answered only where
+%% the method provably did not exist before. The selector `new-class' stands for the changes of the whole
+%% class.
 -spec find_revert_target(Class :: binary(), Selector :: atom() | binary(), Side :: side() | undefined) ->
     revert_target().
 find_revert_target(Class, Selector, Side) when is_atom(Selector) ->
@@ -449,16 +455,17 @@ located(File, Class, Selector, Side) ->
         _:_ -> failed
     end.
 
-%% ---- Value objects for the language --------------------------------------------------------------------------
+%% ---- Value objects for the language -----------------------------------------------------------------------
 
 %% @doc The log as a value object.
 -spec changeLog() -> #{'$beamtalk_class' := 'ChangeLog', entries := [map()]}.
 changeLog() ->
     #{'$beamtalk_class' => 'ChangeLog', entries => change_entries()}.
 
-%% @doc Every entry as a value object by rising number, with what it counts for now, all of one state of the log. `clean'
-%% and `diff' compare the method on disk with the recorded text, for entries that are active and not shadowed. Each source
-%% file is read once; the host is asked only about entries that were not compared with the same text before.
+%% @doc Every entry as a value object by rising number, with what it counts for now, all of one state of the
+%% log. `clean' and `diff' compare the method on disk with the recorded text, for entries that are active and
+%% not shadowed. Each source file is read once; the host is asked only about entries that were not compared
+%% with the same text before.
 -spec change_entries() -> [map()].
 change_entries() ->
     Rows = [{Row, delta(Row)} || Row <- ?READ(beamtalk_image_nif:changelog_listing(), [])],
@@ -490,8 +497,8 @@ change_entry({#change{seq = Seq} = Entry, Active, Shadowed, _Step}, Clean, Diff)
         diff => Diff
     }.
 
-%% Clean, the difference, and what is to be remembered of it. One entry must not fail the listing, and what failed may
-%% succeed the next time.
+%% Clean, the difference, and what is to be remembered of it. One entry must not fail the listing, and what
+%% failed may succeed the next time.
 delta({_Entry, _Active, _Shadowed, none}) ->
     {false, undefined};
 delta({_Entry, _Active, _Shadowed, {known, Clean, Diff}}) ->
@@ -523,8 +530,8 @@ body_delta(Disk, Memory) ->
         {differs, OnDisk, InMemory} -> {false, beamtalk_image_host:diff(OnDisk, InMemory)}
     end.
 
-%% @doc The selectors with active entries, by class: a Set object for each class. Shadowed and clean entries count, and
-%% an entry of a whole class counts as `new-class'.
+%% @doc The selectors with active entries, by class: a Set object for each class. Shadowed and clean entries
+%% count, and an entry of a whole class counts as `new-class'.
 -spec dirtyMethods() -> #{Class :: atom() => Selectors :: map()}.
 dirtyMethods() ->
     maps:from_list([

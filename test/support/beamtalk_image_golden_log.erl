@@ -1,5 +1,5 @@
-%% The calls of the recorded ChangeLog trace that are no plain calls: starting and stopping, looking at entries and at
-%% the disk, preparing the disk. The recording writes the folder it ran in as `$DIR'.
+%% The calls of the recorded ChangeLog trace that are no plain calls: starting and stopping, looking at
+%% entries and at the disk, preparing the disk. The recording writes the folder it ran in as `$DIR'.
 -module(beamtalk_image_golden_log).
 
 -export([call/4, prepare/1]).
@@ -94,7 +94,8 @@ raising(Module, Function, Args) ->
 
 as_map(Entry) ->
     Fields = [
-        seq, epoch, class, selector, kind, side, flushable, not_flushable_reason, flushed, intent, author_kind,
+        seq, epoch, class, selector, kind, side, flushable, not_flushable_reason, flushed, intent,
+            author_kind,
         is_orphan, is_prior_epoch, source_file, span, source_ref, prev_source_ref
     ],
     Values = maps:from_list([

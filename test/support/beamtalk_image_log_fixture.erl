@@ -1,4 +1,5 @@
-%% A ChangeLog for a case: a home of its own, the fake host, what the module logs, and lines and entries to put in.
+%% A ChangeLog for a case: a home of its own, the fake host, what the module logs, and lines and entries to
+%% put in.
 -module(beamtalk_image_log_fixture).
 
 -export([start/1, stop/0, open/1, open/2, serve/1, close/0, dir/1, log_file/1]).

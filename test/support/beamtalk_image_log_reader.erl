@@ -1,5 +1,5 @@
-%% A second reader of the ChangeLog's folder, by the contract's rules alone (§5.5): it shares no code with the store and
-%% knows none of the added files. What it reads is what a tool or the original module would.
+%% A second reader of the ChangeLog's folder, by the contract's rules alone (§5.5): it shares no code with the
+%% store and knows none of the added files. What it reads is what a tool or the original module would.
 -module(beamtalk_image_log_reader).
 
 -export([decode/1, lines/1, read/1, archives/1]).

@@ -1,6 +1,6 @@
-%% A node that writes to a workspace until it is killed at a named point, and the words it leaves about what was
-%% acknowledged. The words are written to a file of the test's, outside the workspace, with one system call each: what
-%% stands there, the killed node had been told.
+%% A node that writes to a workspace until it is killed at a named point, and the words it leaves about what
+%% was acknowledged. The words are written to a file of the test's, outside the workspace, with one system
+%% call each: what stands there, the killed node had been told.
 -module(beamtalk_image_log_writer).
 
 -export([start/2, acknowledged/1]).
@@ -8,11 +8,13 @@
 
 -define(LOG, beamtalk_workspace_changelog).
 
--type acknowledged() :: {appended, Seq :: non_neg_integer(), Epoch :: pos_integer(), Turn :: non_neg_integer()}
+-type acknowledged() :: {appended, Seq :: non_neg_integer(), Epoch :: pos_integer(),
+    Turn :: non_neg_integer()}
     | {marked, non_neg_integer()} | clearing | cleared | ready.
 
 %% Starts a node; answers its port, which sends `{Port, {exit_status, _}}' at its end.
--spec start(string(), #{home := file:filename(), words := file:filename(), point := string(), _ => _}) -> port().
+-spec start(string(), #{home := file:filename(), words := file:filename(), point := string(), _ => _}) ->
+    port().
 start(Name, Settings) ->
     Path = [Dir || Dir <- code:get_path(), filename:pathtype(Dir) =:= absolute],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
@@ -31,7 +33,8 @@ start(Name, Settings) ->
 acknowledged(Words) ->
     case file:read_file(Words) of
         {ok, Bytes} ->
-            [binary_to_term(base64:decode(Word)) || Word <- lists:droplast(binary:split(Bytes, <<"\n">>, [global]))];
+            [binary_to_term(base64:decode(Word)) || Word <- lists:droplast(binary:split(Bytes, <<"\n">>,
+                [global]))];
         {error, enoent} ->
             []
     end.

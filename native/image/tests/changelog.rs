@@ -135,6 +135,29 @@ fn a_directory_of_the_original_opens_with_all_its_entries() {
     assert_eq!(keys(&after[9]), keys(&before[0]), "the layout of a line is the original's");
 }
 
+/// What version 1 wrote, every kind and added field among it; the suites of the shim read the same folder.
+#[test]
+fn a_directory_of_ours_opens_with_all_its_entries() {
+    let place = Place::new();
+    copy_tree(&fixture("ours"), &place.dir);
+    let before = fs::read(place.log()).unwrap();
+    let (log, report) = place.open();
+    assert_eq!((report.epoch, report.entries, report.skipped_count, &report.repairs), (3, 5, 0, &vec![]));
+    let view = log.view();
+    assert_eq!(seqs(&view), vec![4, 5, 6, 7, 8]);
+    let encoded: Vec<u8> = view.entries().flat_map(|entry| [entry.to_json(), vec![b'\n']].concat()).collect();
+    assert!(encoded == before && fs::read(place.log()).unwrap() == before);
+    let removal = view.entry(4).unwrap();
+    assert_eq!((removal.layer.as_deref(), removal.side()), (Some("local"), Some(Side::Instance)));
+    let bytes = view.entry(7).unwrap();
+    assert_eq!(log.read_source_body(bytes).unwrap(), b"");
+    assert_eq!(log.read_prev_source_body(bytes).unwrap(), b"\xff\0\xfe");
+    let (archived, bodies) = archived(&place.dir);
+    assert_eq!(archived, vec![0, 1, 2, 3]);
+    assert_eq!(bodies.get("000003-prev.bt").map(Vec::as_slice), Some(&b"old 3"[..]));
+    assert_eq!(log.append(&patch("Counter", "m", "m => 1")).unwrap().entry.seq, 9);
+}
+
 #[test]
 fn a_rotated_directory_of_the_original_opens_with_all_its_entries() {
     let place = Place::new();

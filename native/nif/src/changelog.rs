@@ -463,8 +463,17 @@ fn encode_target<'a>(env: Env<'a>, target: RevertTarget) -> Term<'a> {
 
 /// What reverting means, or `{span, Entry, FileText}` where the host must say where the method stands.
 #[rustler::nif(schedule = "DirtyIo")]
-fn changelog_revert_target<'a>(env: Env<'a>, class: &str, selector: &str, side: Term<'a>) -> Term<'a> {
-    let Some(log) = current() else { return (atoms::error(), atoms::no_entry()).encode(env) };
+fn changelog_revert_target<'a>(
+    env: Env<'a>,
+    class: Binary<'a>,
+    selector: Binary<'a>,
+    side: Term<'a>,
+) -> Term<'a> {
+    // Names that are no text are in no entry.
+    let names = std::str::from_utf8(&class).ok().zip(std::str::from_utf8(&selector).ok());
+    let Some((log, (class, selector))) = current().zip(names) else {
+        return (atoms::error(), atoms::no_entry()).encode(env);
+    };
     match log.find_revert_target(class, selector, meaning(side, &sides())) {
         RevertStep::Decided(target) => encode_target(env, target),
         RevertStep::NeedSpan { entry, file } => {

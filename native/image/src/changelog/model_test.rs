@@ -288,7 +288,9 @@ impl World {
         same("size", (view.len(), rows.len()), (model.live.len(), model.live.len()))?;
         let mut pending = BTreeSet::new();
         let mut dirty: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (row, known) in rows.iter().zip(&model.live) {
+        let listing = log.listing();
+        same("listing", listing.len(), rows.len())?;
+        for ((row, known), listed) in rows.iter().zip(&model.live).zip(listing) {
             let entry = &row.entry;
             same("entry", (entry.seq, entry.epoch, entry.kind), (known.seq, known.epoch, known.change.kind))?;
             same("flags", (entry.flushed, entry.prior_epoch), (known.flushed, known.prior))?;
@@ -298,6 +300,21 @@ impl World {
                 _ => false,
             };
             same("clean", clean, model.clean(known))?;
+            // What earlier steps of the history handed in must still be true.
+            let remembered = match listed.step {
+                ListedStep::Known { clean, .. } => clean,
+                ListedStep::NeedSpan { file, memory, key } => {
+                    let clean = delta(&file, &memory) == Delta::Clean;
+                    log.remember_delta(entry.seq, key, clean, None);
+                    clean
+                }
+                ListedStep::NewText { key, .. } => {
+                    log.remember_delta(entry.seq, key, false, None);
+                    false
+                }
+                ListedStep::Nothing => false,
+            };
+            same("clean in a listing", remembered, clean)?;
             if known.active() {
                 let name = known.selector().unwrap_or(WHOLE_CLASS);
                 dirty.entry(CLASSES[known.change.class]).or_default().insert(name);

@@ -34,6 +34,7 @@ seeds! {
     SeqRestartsAfterClear,
     EphemeralIsPending,
     LayoutCountsAsDifference,
+    ComparisonOutlivesItsText,
 }
 
 #[cfg(not(test))]
