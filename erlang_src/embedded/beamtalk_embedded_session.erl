@@ -28,7 +28,9 @@ eval(Input, Session) ->
 -spec program(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
 program(Input) ->
     case eval(Input, new()) of
-        {{ok, Value}, _Session} -> {ok, Value};
+        {{ok, Value}, _Session} ->
+            ok = beamtalk_embedded_eval:sweep(Value),
+            {ok, Value};
         {{error, #{error := Error}}, _Session} -> {error, Error}
     end.
 
