@@ -1,5 +1,6 @@
-%% Bodies against a naive model: random methods with variables that blocks share, branches, loops, returns out of blocks
-%% and recursion must answer and leave what a few lines of Erlang say; and the comparison must notice wrong models.
+%% Bodies against a naive model: random methods with variables that blocks share, branches, loops, returns out
+%% of blocks and recursion must answer and leave what a few lines of Erlang say; and the comparison must
+%% notice wrong models.
 -module(prop_beamtalk_embedded).
 
 -include_lib("eunit/include/eunit.hrl").
