@@ -31,7 +31,8 @@
     exceptions_are_objects_of_classes/1,
     mutilated_text_is_read_or_refused/1,
     long_chains_are_no_deep_recursion/1,
-    classes_and_protocols_share_names/1
+    classes_and_protocols_share_names/1,
+    evaluation_without_an_image_is_an_error/1
 ]).
 
 all() ->
@@ -281,6 +282,12 @@ classes_and_protocols_share_names(_Config) ->
     ?assertEqual(runtime_error, kind(fun() -> define("Protocol define: Integer\n  a -> Integer\n") end)),
     ?assertEqual(runtime_error, kind("P removeFromSystem")),
     ?assertEqual([a], value("Protocol requiredMethods: #P")).
+
+evaluation_without_an_image_is_an_error(_Config) ->
+    ok = beamtalk_embedded:stop(),
+    ?assertEqual(no_workspace, kind("1 + 1")),
+    {ok, _} = beamtalk_embedded:start(#{project => "."}),
+    ?assertEqual(2, value("1 + 1")).
 
 %% Called from a body.
 hold() ->

@@ -107,7 +107,10 @@ text_with_two_methods_is_refused(_Config) ->
 
 library_classes_are_read_only(_Config) ->
     unchanged(runtime_error, "Integer compile: #isZero source: \"isZero => true\""),
-    unchanged(runtime_error, "Comparable >> max: other :: Self -> Self => self").
+    unchanged(runtime_error, "Comparable >> max: other :: Self -> Self => self"),
+    unchanged(runtime_error, "Comparable removeSelector: #max:"),
+    unchanged(runtime_error, "Comparable removeSelector: #max: ifAbsent: [1]"),
+    ?assert(lists:member('max:', value("Protocol providedMethods: #Comparable"))).
 
 removal_takes_the_method_with_its_docs(_Config) ->
     value("Counter removeSelector: #increment"),
@@ -214,10 +217,11 @@ commands_build_expressions(Config) ->
     {Shown, _} = typed([
         [":load ", file(Config)], "Counter spawn greet", ":remove-method Counter greet", ":changes",
         ":remove-method Counter class greet", ":remove-method Counter greet", ":browse Counter", ":reload",
-        "Counter spawn greet", ":reload Counter", ":nonsense", ":browse Nobody", ":help"
+        "Counter spawn greet", ":reload Counter", ":nonsense", ":browse Nobody", ":help", ":browse Comparable"
     ]),
-    [Load, Greet, Removed, Changes, RemovedClass, Again, Browse, Reload, Back, ReloadClass, Nonsense, Nobody, Help] =
-        Shown,
+    [Load, Greet, Removed, Changes, RemovedClass, Again, Browse, Reload, Back, ReloadClass, Nonsense, Nobody, Help,
+        Protocol] = Shown,
+    ?assertMatch(<<"Protocol define: Comparable\n  requires <\n  provides >\n", _/binary>>, Protocol),
     ?assertEqual([<<"#(Counter)\n">>, <<"\"hello\"\n">>, <<"Counter\n">>, <<"Counter class\n">>],
         [Load, Greet, Removed, RemovedClass]),
     ?assertEqual(<<"0  remove-method Counter>>greet  (counter.bt)\n">>, Changes),

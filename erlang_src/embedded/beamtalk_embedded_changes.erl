@@ -3,7 +3,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([compile/4, patch/3, new_class/2, revert/1]).
+-export([compile/4, patch/3, new_class/2, revert/1, refuse_library_protocol/2]).
 
 %% @doc Compiles a text as the method of the selector; a text that defines another one is refused.
 -spec compile(atom(), instance | class, atom(), binary()) -> atom().
@@ -34,6 +34,21 @@ patched(Origin, Class, Selector, Side) ->
     case {beamtalk_remove_selector:classified(Origin, Class, Selector, Side, undefined), Origin} of
         {#{not_flushable_reason := <<"not_on_disk">>}, {file, File}} -> #{flushable => true, source_file => File};
         {Details, _} -> Details
+    end.
+
+%% @doc Refuses the change of a method of a protocol that belongs to the library.
+-spec refuse_library_protocol(atom(), Selector :: term()) -> ok.
+refuse_library_protocol(_Protocol, NoSymbol) when not is_atom(NoSymbol) ->
+    ok;
+refuse_library_protocol(Protocol, Selector) ->
+    case beamtalk_embedded_table:protocol(Protocol) of
+        {ok, stdlib} ->
+            beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,
+                io_lib:format("Cannot recompile '~ts' on stdlib protocol '~ts': built-in protocols are read-only "
+                    "in the workspace", [Selector, Protocol]),
+                undefined);
+        _ ->
+            ok
     end.
 
 %% @doc Records a class that was defined at a prompt, where it belongs to no file.

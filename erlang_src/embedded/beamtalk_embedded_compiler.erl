@@ -24,9 +24,11 @@
 }.
 
 -type flattened() :: #{text := binary(), provided := #{Selector :: atom() => {Protocol :: atom(), Source :: binary()}}}.
-%% A class's text with what its protocols provide written into it (ADR 0127 §3), and where each of that comes from.
+%% A class's text with what its protocols provide written into it (ADR 0127 §3), and where each of that comes
+%% from.
 
-%% @doc A class that nothing is provided for. `Known' are classes that are compiled with it and not running yet.
+%% @doc A class that nothing is provided for. `Known' are classes that are compiled with it and not running
+%% yet.
 -spec class(beamtalk_reading:class(), Text :: binary(), origin(), Known :: #{atom() => unit()}) ->
     {ok, unit()} | {error, beamtalk_image_errors:structured()}.
 class(Class, Text, Origin, Known) ->

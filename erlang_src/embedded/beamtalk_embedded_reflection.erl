@@ -35,7 +35,11 @@ behaviour('>>', [Selector], Self) when is_atom(Selector) ->
         Key -> method(Key, Selector)
     end;
 behaviour(source, [], Self) -> nil(beamtalk_image_host:class_source(name(Self)));
-behaviour(sourceFile, [], Self) -> file(beamtalk_image_host:class_origin(name(Self)));
+behaviour(sourceFile, [], Self) ->
+    case beamtalk_embedded_table:protocol(name(Self)) of
+        {ok, Origin} -> file(Origin);
+        undefined -> file(beamtalk_image_host:class_origin(name(Self)))
+    end;
 behaviour(reload, [], Self) ->
     case behaviour(sourceFile, [], Self) of
         nil ->
@@ -50,8 +54,11 @@ behaviour('conformsTo:', [Protocol], Self) when is_atom(Protocol) ->
 behaviour(usedProtocols, [], Self) -> beamtalk_protocol_registry:used_protocols(name(Self));
 behaviour(allUsedProtocols, [], Self) -> all_used(name(Self));
 behaviour('usesProtocol:', [Protocol], Self) when is_atom(Protocol) -> lists:member(Protocol, all_used(name(Self)));
-behaviour('removeSelector:', [Selector], Self) -> beamtalk_remove_selector:classRemoveSelector(Self, Selector);
+behaviour('removeSelector:', [Selector], Self) ->
+    ok = beamtalk_embedded_changes:refuse_library_protocol(name(Self), Selector),
+    beamtalk_remove_selector:classRemoveSelector(Self, Selector);
 behaviour('removeSelector:ifAbsent:', [Selector, Block], Self) ->
+    ok = beamtalk_embedded_changes:refuse_library_protocol(name(Self), Selector),
     beamtalk_remove_selector:classRemoveSelectorIfAbsent(Self, Selector, Block);
 behaviour(removeFromSystem, [], Self) -> beamtalk_embedded_removal:remove_from_system(name(Self));
 behaviour('compile:source:', [Selector, Text], Self) when is_atom(Selector), is_binary(Text) ->

@@ -163,10 +163,25 @@ help() ->
 browsed(Text) ->
     try beamtalk_embedded_table:class(binary_to_existing_atom(Text)) of
         undefined -> ["there is no class ", Text, "\n"];
-        Row -> class_shown(binary_to_existing_atom(Text), Row)
+        Row -> shown(binary_to_existing_atom(Text), Row)
     catch
         error:badarg -> ["there is no class ", Text, "\n"]
     end.
+
+shown(Name, Row) ->
+    case beamtalk_protocol_registry:is_protocol(Name) of
+        true -> protocol_shown(Name);
+        false -> class_shown(Name, Row)
+    end.
+
+protocol_shown(Name) ->
+    [
+        ["Protocol define: ", atom_to_binary(Name), "\n"],
+        [["  requires ", atom_to_binary(Selector), "\n"]
+            || Selector <- beamtalk_protocol_registry:required_methods(Name)],
+        [["  provides ", atom_to_binary(Selector), "\n"]
+            || Selector <- beamtalk_protocol_registry:provided_methods(Name)]
+    ].
 
 class_shown(Name, #{superclass := Super} = Row) ->
     Uses = beamtalk_protocol_registry:used_protocols(Name),

@@ -2,10 +2,11 @@
 %%
 %% `// => text' behind an expression is the `printString' of its value. A `_' in it, unless letters or digits
 %% stand on both sides, matches any text. `// => ERROR: text' expects an error of that kind, or one whose
-%% message and hint contain the text piece by piece. Where it stands, `// @load path' loads a file, and
-%% `// @load-error path => text' one that must be refused; paths are relative to the script. Other comments and
-%% empty lines are skipped. An expression goes on over lines while it is incomplete. One without an
-%% expectation is not run.
+%% message and hint contain the text piece by piece. Paths are relative to the script: where it stands,
+%% `// @load path' loads a file, and `// @load-error path => text' one that must be refused.
+%%
+%% Other comments and empty lines are skipped. An expression goes on over lines while it is incomplete. One
+%% without an expectation is not run.
 -module(beamtalk_embedded_script).
 
 -export([file/1, diff/1]).

@@ -28,7 +28,9 @@ eval(Input, Session) ->
 -spec program(iodata()) -> {ok, term()} | {error, beamtalk_image_errors:structured()}.
 program(Input) ->
     case eval(Input, new()) of
-        {{ok, Value}, _Session} -> {ok, Value};
+        {{ok, Value}, _Session} ->
+            ok = beamtalk_embedded_eval:sweep(Value),
+            {ok, Value};
         {{error, #{error := Error}}, _Session} -> {error, Error}
     end.
 
@@ -80,16 +82,9 @@ part({method, _, _, _, _, _}, _Text, _Session) ->
         <<"a method stands alone here">>, <<"write `Name >> selector => ...` to put it into a class">>).
 
 patched(true, Protocol, _Side, Selector, _Method) ->
-    case beamtalk_embedded_table:protocol(Protocol) of
-        {ok, stdlib} ->
-            beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,
-                io_lib:format("Cannot recompile '~ts' on stdlib protocol '~ts': built-in protocols are read-only "
-                    "in the workspace", [Selector, Protocol]),
-                undefined);
-        _ ->
-            beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,
-                io_lib:format("~ts cannot be edited method by method here", [Protocol]), <<"load its file again">>)
-    end;
+    ok = beamtalk_embedded_changes:refuse_library_protocol(Protocol, Selector),
+    beamtalk_live_errors:raise(runtime_error, 'Protocol', Selector,
+        io_lib:format("~ts cannot be edited method by method here", [Protocol]), <<"load its file again">>);
 patched(false, Class, Side, _Selector, Method) ->
     case beamtalk_embedded:class(Class) of
         undefined ->

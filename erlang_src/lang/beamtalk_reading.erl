@@ -37,7 +37,8 @@
 items(Source) ->
     items(Source, user).
 
-%% @doc The same, for the library, too, which may define what others may not: only the rules of the grammar hold for it.
+%% @doc The same, for the library, too, which may define what others may not: only the rules of the grammar
+%% hold for it.
 -spec items(binary(), Author :: user | library) -> {ok, [item()]} | refusal().
 items(Source, library) when is_binary(Source) ->
     read(Source, false, fun beamtalk_lang:parse/1);
