@@ -404,7 +404,7 @@ level() ->
 -define(METHODS, 20).
 %% Milliseconds. The budget is one; a busy machine takes a scheduler's thread away for several.
 -define(LONG, 10).
--define(ATTEMPTS, 5).
+-define(ATTEMPTS, 12).
 
 %% H4: 5,000 classes are loaded and asked about meanwhile. On a busy machine the system takes threads away
 %% from the VM, and
