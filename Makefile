@@ -18,6 +18,7 @@ test: setup
 bench: setup
 	@rebar3 compile
 	@bench/run.sh
+	@bench/changelog.sh
 
 # A terminal gets line editing and history; a pipe is read line by line. Before release 26 the runtime must keep its hands
 # off a terminal that gets a shell of its own.

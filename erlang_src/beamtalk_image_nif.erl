@@ -107,6 +107,7 @@
     lang_slot_accesses/1,
     lang_method_entries/1,
     lang_method_span/4,
+    lang_read_file/1,
     reading_items/3,
     reading_input/1,
     reading_indented/2
@@ -213,6 +214,7 @@
     lang_slot_accesses/1,
     lang_method_entries/1,
     lang_method_span/4,
+    lang_read_file/1,
     reading_items/3,
     reading_input/1,
     reading_indented/2
@@ -540,6 +542,9 @@ lang_diagnostics(_A, _B) -> ?STUB.
 
 -spec lang_sends(binary()) -> [tuple()] | {too_large, pos_integer()}.
 lang_sends(_A) -> ?STUB.
+
+-spec lang_read_file(binary()) -> {ok, binary()} | {error, binary()}.
+lang_read_file(_A) -> ?STUB.
 
 -spec lang_references(binary()) -> [tuple()] | {too_large, pos_integer()}.
 lang_references(_A) -> ?STUB.

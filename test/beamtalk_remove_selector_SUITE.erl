@@ -285,6 +285,8 @@ entry_says_what_a_flush_needs(Config) ->
                 ([_, _, _, _]) -> {error, selector_not_found, <<"absent">>} end,
     Broken = fun(_) -> {error, parse_error, <<"broken">>} end,
     Missing = <<"/nowhere/", File/binary>>,
+    Pipe = <<File/binary, ".pipe">>,
+    "" = os:cmd("mkfifo '" ++ unicode:characters_to_list(Pipe) ++ "'"),
     lists:foreach(
         fun({Origin, Scope, Spans, Expected}) ->
             {ok, _} = define_counter(),
@@ -303,6 +305,11 @@ entry_says_what_a_flush_needs(Config) ->
             {{file, File}, project, Broken,
                 {false, <<"span_unresolved:parse_error">>, undefined, undefined, {ok, <<"greet => 1">>}}},
             {{file, Missing}, project, OnDisk,
+                {false, <<"disk_read_failed">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            %% What is no regular file is not waited for, and not read.
+            {{file, Pipe}, project, OnDisk,
+                {false, <<"disk_read_failed">>, undefined, undefined, {ok, <<"greet => 1">>}}},
+            {{file, <<"/dev/zero">>}, project, OnDisk,
                 {false, <<"disk_read_failed">>, undefined, undefined, {ok, <<"greet => 1">>}}},
             {{file, File}, dependency, OnDisk,
                 {false, <<"dependency:", File/binary>>, undefined, undefined, {ok, <<"greet => 1">>}}},

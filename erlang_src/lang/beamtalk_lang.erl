@@ -12,7 +12,8 @@
     find_references_in_source/1,
     find_slot_accesses_in_source/1,
     method_entries/1,
-    resolve_method_span/4
+    resolve_method_span/4,
+    read_file/1
 ]).
 -export_type([diagnostic/0, send/0, class_reference/0, slot_access/0, method_entry/0, span/0]).
 
@@ -112,6 +113,15 @@ resolve_method_span(Source, Class, Selector, Side) when
         {error, Reason, Message} -> {error, Reason, Message};
         {too_large, Limit} -> {error, bad_argument, too_large(Limit)};
         not_loaded -> {error, noproc, not_loaded()}
+    end.
+
+%% @doc The text of a source file. Only regular files of at most 16 MiB are read, links to them included: a pipe, a device or
+%% a folder under the name of a class is refused with a message that says so, without waiting for it.
+-spec read_file(Path :: binary()) -> {ok, Text :: binary()} | {error, Message :: binary()}.
+read_file(Path) when is_binary(Path) ->
+    case asked(fun() -> beamtalk_image_nif:lang_read_file(Path) end) of
+        not_loaded -> {error, not_loaded()};
+        Answer -> Answer
     end.
 
 rows(Ask, Make) ->

@@ -157,7 +157,7 @@ located({file, File}, Class, Selector, Side, Prior) ->
 
 %% The text on disk is what a revert must bring back, so it goes before the running one.
 in_project(File, Class, Selector, Side, Prior) ->
-    case file:read_file(File) of
+    case beamtalk_lang:read_file(File) of
         {ok, Text} ->
             case span(Text, Class, Selector, Side) of
                 {ok, Span, Body} -> #{flushable => true, source_file => File, span => Span, prev_source => Body};

@@ -1,6 +1,11 @@
 //! NIFs of the language: what the image asks of source text. All run on dirty schedulers, since their cost is linear in
 //! a text that anybody may send. Names found in a text stay text.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use beamtalk_image::changelog::{Disk, RealDisk};
 use beamtalk_lang::checks;
 use beamtalk_lang::diag::{Diagnostic, Severity};
 use beamtalk_lang::facts::{self, MethodEntry, Origin, ReferenceHit, SendHit, Side, SlotHit};
@@ -160,6 +165,16 @@ fn lang_method_entries<'a>(env: Env<'a>, source: Binary<'a>) -> Term<'a> {
         let parse = parse(text);
         list(env, facts::method_entries(&parse.tree).iter().map(|method| entry(env, method)))
     })
+}
+
+/// `{ok, Text}` or `{error, Message}`. A pipe, a device, a folder and a file that is too long are not read.
+#[rustler::nif(schedule = "DirtyIo")]
+fn lang_read_file<'a>(env: Env<'a>, path: Binary<'a>) -> Term<'a> {
+    let path = Path::new(OsStr::from_bytes(path.as_slice()));
+    match RealDisk::new().read_source(path, MAX_TEXT as u64) {
+        Ok((text, _)) => (atoms::ok(), binary(env, &text)).encode(env),
+        Err(error) => (atoms::error(), binary(env, error.to_string().as_bytes())).encode(env),
+    }
 }
 
 /// `{ok, Start, End}` or `{error, Reason, Message}`.
