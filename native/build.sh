@@ -8,7 +8,7 @@ profile=${BEAMTALK_IMAGE_PROFILE:-release}
 target=${CARGO_TARGET_DIR:-$root/target}
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "beamtalk_image: cargo is missing; install Rust (rustup.rs), then run this again" >&2
+    echo "beamtalk_image: cargo is missing; install the Rust toolchain with rustup, then run this again" >&2
     exit 1
 fi
 case $profile in
