@@ -11,4 +11,5 @@ pub mod lexer;
 pub mod parser;
 pub mod shell;
 pub mod span;
+pub mod traits;
 pub mod tree;
